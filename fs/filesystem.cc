@@ -32,7 +32,7 @@ Filesystem::~Filesystem() {
 /// Fails if the one file of a single-file mount is damaged: such a mount would show nothing.
 codec::Result<void> Filesystem::check_single_source() const {
   if (!mount_.tree.is_single_file()) return {};
-  auto probe = mount_.tree.probe(mount_.tree.root()->fd(), mount_.tree.single_name());
+  auto probe = mount_.tree.probe(mount_.tree.root()->handle(), mount_.tree.single_name());
   if (!probe) return codec::Failure(probe.error());
   if (!probe->damage) return {};
   codec::Error error = *probe->damage;
@@ -46,7 +46,7 @@ codec::Result<void> Filesystem::check_reopening() {
   const auto root = mount_.files.open_named("/", O_PATH);
   if (!root) return codec::Failure(root.error());
   const frame::Descriptor held(mount_.files, *root);
-  const auto again = mount_.files.reopen(held.fd(), O_PATH);
+  const auto again = mount_.files.reopen(held.handle(), O_PATH);
   if (!again) return codec::Failure(again.error());
   const frame::Descriptor closed(mount_.files, *again);
   return {};
@@ -63,7 +63,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   if (auto checked = check_single_source(); !checked) return checked;
   mount_.root_is_file = root_is_file;
   mount_.directories.start(mount_.tree.root(), most_directories());
-  auto probe = mount_.tree.probe(mount_.tree.root()->fd(), root_is_file ? mount_.tree.single_name() : ".");
+  auto probe = mount_.tree.probe(mount_.tree.root()->handle(), root_is_file ? mount_.tree.single_name() : ".");
   if (!probe) return codec::Failure(probe.error());
   auto root = std::make_shared<Node>(kRootNode, NodeRole::stored, probe->kind);
   root->device = probe->status.st_dev;
@@ -71,7 +71,7 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   root->shown_inode = mount_.nodes.numbers().shown(root->device, probe->entry_inode);
   root->inode = probe->entry_inode;
   mount_.nodes.set_root(std::move(root));
-  auto beneath = mount_.files.filesystem_status(mount_.tree.root()->fd());
+  auto beneath = mount_.files.filesystem_status(mount_.tree.root()->handle());
   const bool source_is_read_only = beneath && (beneath->f_flag & ST_RDONLY) != 0;
   mount_.read_only = mount_.options.read_only || mount_.options.offset != 0 || source_is_read_only;
   return {};
@@ -92,7 +92,7 @@ void Filesystem::stop() {
 }
 
 codec::Result<struct statvfs> Filesystem::filesystem_status() {
-  auto status = mount_.files.filesystem_status(mount_.tree.root()->fd());
+  auto status = mount_.files.filesystem_status(mount_.tree.root()->handle());
   if (status) status->f_namemax = std::min<unsigned long>(status->f_namemax, names_.longest_name());
   return status;
 }

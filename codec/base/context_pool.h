@@ -7,10 +7,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "codec/base/mutex.h"
 
 namespace cframefs::codec {
 
@@ -39,7 +40,7 @@ class ObjectPool {
 
   PooledPtr acquire() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!idle_.empty()) {
         std::unique_ptr<Context> context = std::move(idle_.back());
         idle_.pop_back();
@@ -53,7 +54,7 @@ class ObjectPool {
   void release(std::unique_ptr<Context> context) noexcept {
     try {
       context->trim(keep_);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       idle_.push_back(std::move(context));
     } catch (const std::bad_alloc&) {
       // Out of memory: the context is destroyed instead of kept.
@@ -61,8 +62,8 @@ class ObjectPool {
   }
 
   const std::size_t keep_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Context>> idle_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Context>> idle_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::codec

@@ -179,7 +179,7 @@ Result<ChunkLocation> FrameContainer::locate_chunk(ChunkNumber chunk) const {
   std::shared_ptr<const ChunkTable> table;
   if (location->special == SpecialValue::none) {
     // The chunk's header records its length. The table is used as a check only if it is already built.
-    const std::lock_guard lock(table_mutex_);
+    const codec::MutexLock lock(table_mutex_);
     table = table_;
   } else {
     auto built = chunk_table();
@@ -319,7 +319,7 @@ struct FrameContainer::HeaderScan {
 
 Result<std::shared_ptr<const ChunkTable>> FrameContainer::chunk_table() const {
   // The lock is held while the headers are read, so that other threads wait for the table instead of building it, too.
-  const std::lock_guard lock(table_mutex_);
+  const codec::MutexLock lock(table_mutex_);
   if (table_error_) return Failure(*table_error_);
   if (!table_) {
     auto table = measure_chunks();

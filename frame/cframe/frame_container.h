@@ -13,11 +13,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "codec/base/mutex.h"
 #include "frame/cframe/chunk_table.h"
 #include "frame/cframe/fixed_metalayers.h"
 #include "frame/cframe/frame_header.h"
@@ -103,9 +103,9 @@ class FrameContainer : public Container {
 
   const FrameParts parts_;
   const codec::DecodeParams environment_;
-  mutable std::mutex table_mutex_;
-  mutable std::shared_ptr<const ChunkTable> table_;  // guarded by table_mutex_; null until built
-  mutable std::optional<Error> table_error_;         // guarded by table_mutex_; why table_ cannot be built
+  mutable codec::Mutex table_mutex_;
+  mutable std::shared_ptr<const ChunkTable> table_ GUARDED_BY(table_mutex_);  // null until built
+  mutable std::optional<Error> table_error_ GUARDED_BY(table_mutex_);         // why table_ cannot be built
 };
 
 /// Returns as_frame() of the container, shared with it; null for other formats.

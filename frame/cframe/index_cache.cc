@@ -17,14 +17,14 @@ std::size_t charge(const IndexCache::Block& block) {
 IndexCache::IndexCache(std::size_t bound_bytes) : bound_(bound_bytes) {}
 
 std::uint64_t IndexCache::new_owner() {
-  const std::lock_guard lock(mutex_);
+  const codec::MutexLock lock(mutex_);
   return next_owner_++;
 }
 
 codec::Result<IndexCache::Block> IndexCache::get(std::uint64_t owner, std::uint32_t block,
                                                  const std::function<codec::Result<Block>()>& load) {
   {
-    const std::lock_guard lock(mutex_);
+    const codec::MutexLock lock(mutex_);
     if (const auto blocks = entries_.find(owner); blocks != entries_.end()) {
       if (const auto found = blocks->second.find(block); found != blocks->second.end()) {
         recent_.splice(recent_.begin(), recent_, found->second);
@@ -34,7 +34,7 @@ codec::Result<IndexCache::Block> IndexCache::get(std::uint64_t owner, std::uint3
   }
   auto loaded = load();
   if (!loaded || charge(*loaded) > bound_) return loaded;
-  const std::lock_guard lock(mutex_);
+  const codec::MutexLock lock(mutex_);
   auto& blocks = entries_[owner];
   if (blocks.contains(block)) return loaded;
   recent_.push_front(Entry{Key{owner, block}, *loaded});
@@ -54,7 +54,7 @@ void IndexCache::drop(Recent::iterator entry) {
 }
 
 void IndexCache::forget(std::uint64_t owner) {
-  const std::lock_guard lock(mutex_);
+  const codec::MutexLock lock(mutex_);
   const auto blocks = entries_.find(owner);
   if (blocks == entries_.end()) return;
   for (const auto& [block, entry] : blocks->second) {
@@ -65,7 +65,7 @@ void IndexCache::forget(std::uint64_t owner) {
 }
 
 std::size_t IndexCache::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const codec::MutexLock lock(mutex_);
   return bytes_;
 }
 

@@ -12,11 +12,11 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "codec/base/error.h"
+#include "codec/base/mutex.h"
 #include "codec/stream/decode_context.h"
 
 namespace cframefs::frame {
@@ -51,16 +51,16 @@ class IndexCache {
   };
   using Recent = std::list<Entry>;
 
-  void drop(Recent::iterator entry);
+  void drop(Recent::iterator entry) REQUIRES(mutex_);
 
   const std::size_t bound_;
   codec::ContextPool contexts_;
-  mutable std::mutex mutex_;
-  std::uint64_t next_owner_ = 1;
-  std::size_t bytes_ = 0;
-  Recent recent_;  // most recently used first
+  mutable codec::Mutex mutex_;
+  std::uint64_t next_owner_ GUARDED_BY(mutex_) = 1;
+  std::size_t bytes_ GUARDED_BY(mutex_) = 0;
+  Recent recent_ GUARDED_BY(mutex_);  // most recently used first
   // By owner, then block, so that forget() does not visit the blocks of other owners.
-  std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, Recent::iterator>> entries_;
+  std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, Recent::iterator>> entries_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::frame

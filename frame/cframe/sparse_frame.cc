@@ -52,7 +52,7 @@ struct Directory {
 
   /// Returns stale if the directory has another index file now.
   Result<void> check_current() const {
-    const auto index = files.status_at(dir->fd(), kSparseIndexName);
+    const auto index = files.status_at(dir->handle(), kSparseIndexName);
     if (!index && index.error().sys != ENOENT) return Failure(index.error());
     if (index && index->st_dev == index_device && index->st_ino == index_inode) return {};
     return codec::stale("the frame changed while it was read");
@@ -60,7 +60,7 @@ struct Directory {
   Result<void> check_guarded() const { return guard.checks_after_read ? check_current() : Result<void>(); }
 
   Result<RegularFile> open_chunk(const std::string& name) const {
-    auto file = open_regular(files, dir->fd(), name);
+    auto file = open_regular(files, dir->handle(), name);
     if (!file && file.error().kind == ErrorKind::corruption) {
       if (auto current = check_current(); !current) return Failure(current.error());
     }
@@ -87,7 +87,7 @@ class ChunkFile final : public ByteSource {
     FileVersion now = version_of(file->status);
     now.ctime_ns = identity_.ctime_ns;
     if (now != identity_) return codec::stale("the file changed while it was read");
-    const auto got = directory_->files.pread(file->descriptor.fd(), into, at);
+    const auto got = directory_->files.pread(file->descriptor.handle(), into, at);
     if (!got) return Failure(got.error());
     if (*got < into.size()) return codec::stale("the file was truncated while it was read");
     return directory_->check_guarded();
@@ -144,7 +144,7 @@ Result<std::string> chunk_file_name(std::int64_t number) {
 Result<std::shared_ptr<const Container>> open_sparse_frame(ReadFileOps& files, std::shared_ptr<const Descriptor> dir,
                                                            std::shared_ptr<const Descriptor> index_file,
                                                            std::shared_ptr<IndexCache> index_cache, SparseGuard guard) {
-  const auto status = files.status(index_file->fd());
+  const auto status = files.status(index_file->handle());
   if (!status) return Failure(status.error());
   auto directory = std::make_shared<const Directory>(
       Directory{files, std::move(dir), status->st_dev, status->st_ino, std::move(guard)});

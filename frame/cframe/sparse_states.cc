@@ -95,10 +95,10 @@ void SparseStates::remove_with_lock() {
   }
   // One thread at a time: AdvisoryLock would refuse a second thread, and the files of that thread's state would stay.
   codec::MutexLock one(leaving_);
-  const auto index = files_.open_at(directory_->fd(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  const auto index = files_.open_at(directory_->handle(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
   if (!index) return;
   const Descriptor file(files_, *index);
-  const AdvisoryLock::Target target{directory_->fd(), kSparseSideCar, {}, file.fd()};
+  const AdvisoryLock::Target target{directory_->handle(), kSparseSideCar, {}, file.handle()};
   const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
   if (held) delete_obsolete();
 }
@@ -129,27 +129,27 @@ void SparseStates::delete_obsolete() {
 }
 
 void SparseStates::unless_read(const std::function<void()>& remove) {
-  const auto held = files_.try_lock(directory_->fd(), LOCK_EX);
+  const auto held = files_.try_lock(directory_->handle(), LOCK_EX);
   if (held && !*held) return;
   // If the filesystem has no locks, readers check the index file after each read (SparseGuard::checks_after_read).
   remove();
-  if (held) static_cast<void>(files_.try_lock(directory_->fd(), LOCK_UN));
+  if (held) static_cast<void>(files_.try_lock(directory_->handle(), LOCK_UN));
 }
 
 void SparseStates::remove(const DeadFile& dead) const {
   const auto name = chunk_file_name(dead.number);
   if (!name) return;
-  const auto status = files_.status_at(directory_->fd(), *name);
+  const auto status = files_.status_at(directory_->handle(), *name);
   if (!status) return;
   // ctime is not compared: a change of mode or links does not change the file.
   FileVersion now = version_of(*status);
   now.ctime_ns = dead.identity.ctime_ns;
-  if (now == dead.identity) static_cast<void>(files_.remove_at(directory_->fd(), *name, false));
+  if (now == dead.identity) static_cast<void>(files_.remove_at(directory_->handle(), *name, false));
 }
 
 std::shared_ptr<SparseStates> SparseRegistry::states_of(FileOps& files,
                                                         const std::shared_ptr<const Descriptor>& directory) {
-  const auto status = files.status(directory->fd());
+  const auto status = files.status(directory->handle());
   if (!status) return std::make_shared<SparseStates>(files, directory);
   codec::MutexLock lock(mutex_);
   std::erase_if(states_, [](const auto& entry) { return entry.second.expired(); });

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "codec/base/mutex.h"
 #include "frame/compat/bare_chunk.h"
 #include "frame/compat/bloscpack_header.h"
 #include "frame/compat/chunk_scan.h"
@@ -123,8 +123,8 @@ class Bloscpack final : public Container {
   FrameParameters parameters_;
   std::shared_ptr<const ChunkVerifier> verifier_;  // null: there are no digests
   const codec::DecodeParams environment_;
-  mutable std::mutex mutex_;
-  mutable Chunks chunks_;  // guarded by mutex_; null until first used
+  mutable codec::Mutex mutex_;
+  mutable Chunks chunks_ GUARDED_BY(mutex_);  // null until first used
 };
 
 Result<void> Bloscpack::open() {
@@ -195,7 +195,7 @@ Result<void> Bloscpack::check_sizes() const {
 
 Result<Bloscpack::Chunks> Bloscpack::chunks() const {
   // Hold the lock during the walk, so that other threads wait for its result instead of walking, too.
-  const std::lock_guard lock(mutex_);
+  const codec::MutexLock lock(mutex_);
   if (!chunks_) {
     auto found = find_chunks();
     if (!found) return found;

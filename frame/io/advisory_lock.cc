@@ -41,8 +41,8 @@ codec::Failure held_by_another() {
 
 enum class Tried : std::uint8_t { held, refused, no_locks };
 
-Result<Tried> try_lock(FileOps& files, OpenFile fd, int operation) {
-  const auto held = files.try_lock(fd, operation);
+Result<Tried> try_lock(FileOps& files, OpenFile file, int operation) {
+  const auto held = files.try_lock(file, operation);
   if (held) return *held ? Tried::held : Tried::refused;
   if (knows_no_locks(held.error())) return Tried::no_locks;
   return Failure(held.error());
@@ -70,15 +70,15 @@ bool is_theirs(const struct stat& side_car, const struct stat& frame) {
 
 /// Increments the counter of the side-car. It is in the byte order of this machine, because side-cars are not moved to
 /// other machines.
-Result<void> raise_counter(FileOps& files, OpenFile fd) {
+Result<void> raise_counter(FileOps& files, OpenFile file) {
   std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
-  const auto got = files.pread(fd, bytes, kCounterAt);
+  const auto got = files.pread(file, bytes, kCounterAt);
   if (!got) return Failure(got.error());
   std::uint64_t counter = 0;
   if (*got == bytes.size()) std::memcpy(&counter, bytes.data(), sizeof counter);
   ++counter;
   std::memcpy(bytes.data(), &counter, sizeof counter);
-  return files.pwrite(fd, bytes, kCounterAt);
+  return files.pwrite(file, bytes, kCounterAt);
 }
 
 /// Creates the side-car with the mode and owner of the frame: users that may write the frame may lock it.
@@ -136,21 +136,21 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
   bool past_side_car = false;
   if (lock.side_car_.is_open()) {
     const auto held = retry_until(until, [&]() -> Result<bool> {
-      const auto tried = try_lock(files, lock.side_car_.fd(), LOCK_EX);
+      const auto tried = try_lock(files, lock.side_car_.handle(), LOCK_EX);
       if (!tried) return Failure(tried.error());
       return *tried != Tried::refused;
     });
     if (!held) {
       // Last resort: a lock of a program that only reads must not cause data loss.
-      const auto file = files.status(lock.side_car_.fd());
+      const auto file = files.status(lock.side_car_.handle());
       if (!manner.past_frame || held.error().sys != EBUSY || !file || !only_readers_lock(*file))
         return Failure(held.error());
       past_side_car = true;
     }
-    const auto side_car = files.status(lock.side_car_.fd());
+    const auto side_car = files.status(lock.side_car_.handle());
     const auto frame = files.status(target.frame);
     if (side_car && frame && is_theirs(*side_car, *frame)) {
-      if (auto raised = raise_counter(files, lock.side_car_.fd()); !raised) return Failure(raised.error());
+      if (auto raised = raise_counter(files, lock.side_car_.handle()); !raised) return Failure(raised.error());
     }
   }
   if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
@@ -197,11 +197,11 @@ Result<bool> AdvisoryLock::take_guard() {
     return Failure(fd.error());
   }
   Descriptor made(*files_, *fd);
-  const auto held = try_lock(*files_, made.fd(), LOCK_EX);
+  const auto held = try_lock(*files_, made.handle(), LOCK_EX);
   if (!held) return Failure(held.error());
   if (*held != Tried::held) return false;
   // If the previous holder has removed the file since, this lock excludes no other writer.
-  const auto ours = files_->status(made.fd());
+  const auto ours = files_->status(made.handle());
   const auto named = files_->status_at(target_.dir, target_.guard);
   if (!ours || !named || ours->st_ino != named->st_ino || ours->st_dev != named->st_dev) return false;
   guard_ = std::move(made);

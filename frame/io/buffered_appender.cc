@@ -29,10 +29,10 @@ Result<void> BufferedAppender::flush() {
 }
 
 Result<void> BufferedAppender::put(ByteView bytes) {
-  if (auto done = files_.pwrite(fd_, bytes, FileOffset{flushed_}); !done) return done;
+  if (auto done = files_.pwrite(file_, bytes, FileOffset{flushed_}); !done) return done;
   flushed_ += bytes.size();
   if (flushed_ - writeback_started_ < kWritebackStep) return {};
-  files_.start_writeback(fd_, FileOffset{writeback_started_}, flushed_ - writeback_started_);
+  files_.start_writeback(file_, FileOffset{writeback_started_}, flushed_ - writeback_started_);
   writeback_started_ = flushed_;
   return {};
 }

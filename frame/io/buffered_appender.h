@@ -12,8 +12,8 @@ namespace cframefs::frame {
 
 class BufferedAppender {
  public:
-  BufferedAppender(FileOps& files, OpenFile fd, FileOffset begin)
-      : files_(files), fd_(fd), flushed_(begin.value), writeback_started_(begin.value) {}
+  BufferedAppender(FileOps& files, OpenFile file, FileOffset begin)
+      : files_(files), file_(file), flushed_(begin.value), writeback_started_(begin.value) {}
 
   /// Returns the file offset of the next appended byte.
   std::uint64_t position() const { return flushed_ + gathered_.size(); }
@@ -25,7 +25,7 @@ class BufferedAppender {
   Result<void> put(ByteView bytes);
 
   FileOps& files_;
-  const OpenFile fd_;
+  const OpenFile file_;
   std::uint64_t flushed_;
   std::uint64_t writeback_started_;  // write-back of all bytes before this offset has started
   std::vector<std::uint8_t> gathered_;

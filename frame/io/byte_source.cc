@@ -24,27 +24,29 @@ codec::Failure ends_before(FileOffset at, std::size_t size, std::uint64_t end) {
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin, std::uint64_t size)
-      : files_(files), file_(std::move(file)), begin_(begin), size_(size) {}
+  /// `owner`: keeps `file` open, or null if the caller does.
+  FileSource(ReadFileOps& files, OpenFile file, std::shared_ptr<const Descriptor> owner, FileOffset begin,
+             std::uint64_t size)
+      : files_(files), file_(file), owner_(std::move(owner)), begin_(begin), size_(size) {}
 
   std::uint64_t size() const override { return size_; }
   std::uint64_t stored() const override {
-    const auto status = files_.status(file_->fd());
+    const auto status = files_.status(file_);
     return status ? std::min(size_, stored_bytes(*status)) : size_;
   }
   FileOffset base_offset() const override { return begin_; }
 
   void prefetch(FileOffset at, std::uint64_t length) const override {
     if (at.value >= size_) return;
-    files_.prefetch(file_->fd(), FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+    files_.prefetch(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
   std::uint64_t zeros(FileOffset at) const override {
     if (at.value >= size_ || !has_holes()) return 0;
-    const auto data = files_.seek(file_->fd(), FileOffset{begin_.value + at.value}, SEEK_DATA);
+    const auto data = files_.seek(file_, FileOffset{begin_.value + at.value}, SEEK_DATA);
     if (data) return std::min(std::max(data->value, begin_.value + at.value) - begin_.value, size_) - at.value;
     if (data.error().sys != ENXIO) return 0;
     // ENXIO: no data up to the end of the file, which may have been truncated since it was opened.
-    const auto status = files_.status(file_->fd());
+    const auto status = files_.status(file_);
     if (!status) return 0;
     const auto length = static_cast<std::uint64_t>(status->st_size);
     const std::uint64_t end = std::min(length - std::min(length, begin_.value), size_);
@@ -56,7 +58,7 @@ class FileSource final : public ByteSource {
       std::fill(into.begin(), into.end(), std::uint8_t{0});
       return {};
     }
-    const auto got = files_.pread(file_->fd(), into, FileOffset{begin_.value + at.value});
+    const auto got = files_.pread(file_, into, FileOffset{begin_.value + at.value});
     if (!got) return codec::Failure(got.error());
     if (*got < into.size()) return ends_before(at, into.size(), at.value + *got);
     return {};
@@ -70,7 +72,7 @@ class FileSource final : public ByteSource {
   bool has_holes() const {
     Holes holes = holes_.load(std::memory_order_relaxed);
     if (holes == Holes::not_known) {
-      const auto status = files_.status(file_->fd());
+      const auto status = files_.status(file_);
       const bool is_sparse = status && stored_bytes(*status) + kMaxSlack < static_cast<std::uint64_t>(status->st_size);
       holes = is_sparse ? Holes::some : Holes::none;
       holes_.store(holes, std::memory_order_relaxed);
@@ -79,7 +81,8 @@ class FileSource final : public ByteSource {
   }
 
   ReadFileOps& files_;
-  const std::shared_ptr<const Descriptor> file_;
+  const OpenFile file_;
+  const std::shared_ptr<const Descriptor> owner_;
   const FileOffset begin_;
   const std::uint64_t size_;
   mutable std::atomic<Holes> holes_{Holes::not_known};
@@ -103,15 +106,25 @@ class MemorySource final : public ByteSource {
   const std::vector<std::uint8_t> bytes_;
 };
 
-}  // namespace
-
-std::unique_ptr<ByteSource> file_source(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
-                                        std::uint64_t size) {
+std::unique_ptr<ByteSource> make_source(ReadFileOps& files, OpenFile file, std::shared_ptr<const Descriptor> owner,
+                                        FileOffset begin, std::uint64_t size) {
   // There are no bytes past the largest offset, and sums with `begin` must not wrap.
   constexpr std::uint64_t kLastOffset = INT64_MAX;
   if (begin.value > kLastOffset) begin.value = kLastOffset;
   size = std::min(size, kLastOffset - begin.value);
-  return std::make_unique<FileSource>(files, std::move(file), begin, size);
+  return std::make_unique<FileSource>(files, file, std::move(owner), begin, size);
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> file_source(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
+                                        std::uint64_t size) {
+  const OpenFile handle = file->handle();
+  return make_source(files, handle, std::move(file), begin, size);
+}
+
+std::unique_ptr<ByteSource> borrowed_source(ReadFileOps& files, OpenFile file, FileOffset begin, std::uint64_t size) {
+  return make_source(files, file, nullptr, begin, size);
 }
 
 std::unique_ptr<ByteSource> memory_source(std::vector<std::uint8_t> bytes) {

@@ -38,6 +38,9 @@ class ByteSource {
 std::unique_ptr<ByteSource> file_source(ReadFileOps& files, std::shared_ptr<const Descriptor> file, FileOffset begin,
                                         std::uint64_t size);
 
+/// As file_source(), without ownership: the caller keeps `file` open as long as the source exists.
+std::unique_ptr<ByteSource> borrowed_source(ReadFileOps& files, OpenFile file, FileOffset begin, std::uint64_t size);
+
 /// Returns a source that owns `bytes`.
 std::unique_ptr<ByteSource> memory_source(std::vector<std::uint8_t> bytes);
 

@@ -23,7 +23,7 @@ class Descriptor {
   }
   ~Descriptor() { reset(); }
 
-  OpenFile fd() const { return file_; }
+  OpenFile handle() const { return file_; }
   bool is_open() const { return file_.is_open(); }
   /// Releases ownership; the caller closes the file.
   OpenFile release() { return std::exchange(file_, OpenFile{}); }

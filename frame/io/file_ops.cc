@@ -151,7 +151,7 @@ class SystemFiles final : public FileOps {
     const auto opened = open_at(dir, path, O_PATH | O_NOFOLLOW);
     if (!opened) return codec::Failure(opened.error());
     const Descriptor entry(*this, *opened);
-    return status(entry.fd());
+    return status(entry.handle());
   }
 
   Result<struct statvfs> filesystem_status(OpenFile file) override {
@@ -380,7 +380,7 @@ class SystemFiles final : public FileOps {
   }
 
  private:
-  /// Returns a path to the file of `fd`, for calls that do not accept O_PATH descriptors.
+  /// Returns a path to the file of `file`, for calls that do not accept O_PATH descriptors.
   static std::string link_of(OpenFile file) { return "/proc/self/fd/" + std::to_string(file.value); }
 
   static Result<void> answer(const char* doing, int result) {
@@ -399,7 +399,7 @@ class SystemFiles final : public FileOps {
     auto directory = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
     if (!directory) return codec::Failure(directory.error());
     const Descriptor parent(*this, *directory);
-    return call(parent.fd().value, name.c_str());
+    return call(parent.handle().value, name.c_str());
   }
 
   /// Calls openat2(2) by number: the C library of Debian 12 has no wrapper.

@@ -42,7 +42,7 @@ Result<void> give_free_name(FileOps& files, OpenFile dir, const std::string& tem
   const auto fd = files.open_at(dir, temporary, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const Descriptor file(files, *fd);
-  auto linked = files.link_at(file.fd(), dir, name);
+  auto linked = files.link_at(file.handle(), dir, name);
   if (!linked && makes_no_links(linked.error())) return check_and_rename(files, dir, temporary, dir, name);
   if (!linked) return linked;
   auto removed = files.remove_at(dir, temporary, false);

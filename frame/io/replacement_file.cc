@@ -89,10 +89,10 @@ Result<void> ReplacementFile::make(mode_t mode) {
 
 /// Sets the mode. If the filesystem refuses chmod, creates the file again with that mode; the umask may then apply.
 Result<void> ReplacementFile::take_mode(mode_t mode) {
-  auto set = files_->change_mode(fd(), mode);
+  auto set = files_->change_mode(handle(), mode);
   if (set || !may_be_missing(set.error())) return set;
   const auto has_mode = [&] {
-    const auto status = files_->status(fd());
+    const auto status = files_->status(handle());
     return status && (status->st_mode & 07777U) == mode;
   };
   if (has_mode()) return {};
@@ -103,7 +103,7 @@ Result<void> ReplacementFile::take_mode(mode_t mode) {
 
 Result<void> ReplacementFile::take_attributes(OpenFile original) {
   mode_t mode = original_.st_mode & 07777;
-  if (auto owned = files_->change_owner(fd(), original_.st_uid, original_.st_gid); !owned) {
+  if (auto owned = files_->change_owner(handle(), original_.st_uid, original_.st_gid); !owned) {
     if (!may_be_missing(owned.error())) return owned;
     mode &= ~static_cast<mode_t>(S_ISUID | S_ISGID);
   }
@@ -119,7 +119,7 @@ Result<void> ReplacementFile::take_attributes(OpenFile original) {
       if (may_be_missing(value.error())) continue;
       return Failure(value.error());
     }
-    auto set = files_->set_attribute(fd(), name, *value, 0);
+    auto set = files_->set_attribute(handle(), name, *value, 0);
     if (!set && !may_be_missing(set.error())) return set;
   }
   return {};
@@ -127,7 +127,7 @@ Result<void> ReplacementFile::take_attributes(OpenFile original) {
 
 Result<void> ReplacementFile::keep_times(bool content_kept) {
   const struct timespec modified = content_kept ? original_.st_mtim : timespec{0, UTIME_OMIT};
-  auto set = files_->set_times(fd(), {original_.st_atim, modified});
+  auto set = files_->set_times(handle(), {original_.st_atim, modified});
   return set || may_be_missing(set.error()) ? Result<void>() : set;
 }
 
@@ -158,8 +158,8 @@ Result<void> ReplacementFile::drop_name() {
   return {};
 }
 
-Result<void> sync_directory(FileOps& files, OpenFile fd) {
-  auto synced = files.sync(fd, false);
+Result<void> sync_directory(FileOps& files, OpenFile file) {
+  auto synced = files.sync(file, false);
   // EINVAL: the filesystem (such as CIFS) has no fsync(2) for directories.
   return synced || synced.error().sys == EINVAL ? Result<void>() : synced;
 }
@@ -169,7 +169,7 @@ Result<void> sync_directory_of(FileOps& files, OpenFile dir, const std::string& 
   const auto fd = files.open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY);
   if (!fd) return Failure(fd.error());
   const Descriptor directory(files, *fd);
-  return sync_directory(files, directory.fd());
+  return sync_directory(files, directory.handle());
 }
 
 }  // namespace cframefs::frame

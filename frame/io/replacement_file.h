@@ -29,14 +29,14 @@ class ReplacementFile {
   ReplacementFile& operator=(ReplacementFile&&) = delete;
   ~ReplacementFile();
 
-  OpenFile fd() const { return file_->fd(); }
+  OpenFile handle() const { return file_->handle(); }
   std::shared_ptr<const Descriptor> file() const { return file_; }
 
   /// Returns the temporary path beneath `dir`; empty once the file is published or has no name.
   const std::string& temporary_name() const { return temporary_; }
   /// Copies the access time of the replaced file and, if `content_kept`, its modification time.
   Result<void> keep_times(bool content_kept);
-  Result<void> sync() { return files_->sync(fd(), false); }
+  Result<void> sync() { return files_->sync(handle(), false); }
   /// Replaces the file at `path` by this one. The name is durable once the directory is synced. stale: another program
   /// removed or replaced the file at `path`; it is left unchanged.
   Result<void> publish();
@@ -58,7 +58,7 @@ class ReplacementFile {
 };
 
 /// Makes the names in a directory durable, if the filesystem supports that.
-Result<void> sync_directory(FileOps& files, OpenFile fd);
+Result<void> sync_directory(FileOps& files, OpenFile file);
 /// Syncs the directory that holds `path`.
 Result<void> sync_directory_of(FileOps& files, OpenFile dir, const std::string& path);
 

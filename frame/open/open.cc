@@ -38,9 +38,9 @@ struct FixedHeader {
   bool operator==(const FixedHeader&) const = default;
 };
 
-Result<FixedHeader> read_fixed_header(ReadFileOps& files, OpenFile fd, FileOffset begin) {
+Result<FixedHeader> read_fixed_header(ReadFileOps& files, OpenFile file, FileOffset begin) {
   FixedHeader header;
-  const auto got = files.pread(fd, header.bytes, begin);
+  const auto got = files.pread(file, header.bytes, begin);
   if (!got) return Failure(got.error());
   header.length = *got;
   return header;
@@ -52,15 +52,15 @@ std::uint64_t bytes_from(std::uint64_t size, FileOffset begin) {
 
 using ContainerAttempt = OpenAttempt<std::shared_ptr<const Container>>;
 
-/// Calls `open` once. The file `fd` is changing if its version or header differ before and after the call.
+/// Calls `open` once. `file` is changing if its version or header differ before and after the call.
 template <class Open>
-ContainerAttempt attempt_open(ReadFileOps& files, OpenFile fd, FileOffset begin, Open open) {
-  const auto before = files.version(fd);
+ContainerAttempt attempt_open(ReadFileOps& files, OpenFile file, FileOffset begin, Open open) {
+  const auto before = files.version(file);
   if (!before) return {Failure(before.error())};
   const bool recent = changed_recently(before->modified);
   FixedHeader header;
   if (recent) {
-    const auto read = read_fixed_header(files, fd, begin);
+    const auto read = read_fixed_header(files, file, begin);
     if (!read) return {Failure(read.error())};
     header = *read;
   }
@@ -68,13 +68,13 @@ ContainerAttempt attempt_open(ReadFileOps& files, OpenFile fd, FileOffset begin,
   const bool torn =
       !opened && (opened.error().kind == ErrorKind::corruption || opened.error().kind == ErrorKind::unsupported);
   if (!opened && !torn) return {std::move(opened)};
-  const auto after = files.version(fd);
+  const auto after = files.version(file);
   if (!after) return {Failure(after.error())};
   const bool same_state = *after == *before;
   // An old file may have been changed during the attempt.
   if (!recent) return {std::move(opened), !same_state};
   if (torn) return {std::move(opened), true};
-  const auto again = read_fixed_header(files, fd, begin);
+  const auto again = read_fixed_header(files, file, begin);
   if (!again) return {Failure(again.error())};
   return {std::move(opened), !same_state || *again != header};
 }
@@ -116,34 +116,8 @@ Summary summary_of(ContainerKind kind, const Container& container) {
   return summary;
 }
 
-/// The bytes of an open file from `begin` on. Does not own the descriptor, which the caller keeps open.
-class BorrowedFile final : public ByteSource {
- public:
-  BorrowedFile(ReadFileOps& files, OpenFile fd, FileOffset begin, std::uint64_t size)
-      : files_(files), fd_(fd), begin_(begin), size_(size) {}
-  std::uint64_t size() const override { return size_; }
-  std::uint64_t stored() const override {
-    const auto status = files_.status(fd_);
-    return status ? std::min(size_, stored_bytes(*status)) : size_;
-  }
-  FileOffset base_offset() const override { return begin_; }
-  Result<void> read(FileOffset at, ByteSpan into) const override {
-    if (at.value > size_ || into.size() > size_ - at.value) return corrupt("read past the end of the file");
-    const auto got = files_.pread(fd_, into, FileOffset{begin_.value + at.value});
-    if (!got) return Failure(got.error());
-    if (*got < into.size()) return corrupt("the file was truncated while it was read");
-    return {};
-  }
-
- private:
-  ReadFileOps& files_;
-  const OpenFile fd_;
-  const FileOffset begin_;
-  const std::uint64_t size_;
-};
-
-Result<Summary> summarise_file(ReadFileOps& files, OpenFile fd, FileOffset begin, std::uint64_t available) {
-  const auto read = read_fixed_header(files, fd, begin);
+Result<Summary> summarise_file(ReadFileOps& files, OpenFile file, FileOffset begin, std::uint64_t available) {
+  const auto read = read_fixed_header(files, file, begin);
   if (!read) return Failure(read.error());
   const ByteView bytes = ByteView(read->bytes).first(read->length);
   if (has_frame_magic(bytes)) {
@@ -151,7 +125,7 @@ Result<Summary> summarise_file(ReadFileOps& files, OpenFile fd, FileOffset begin
                                    : summarise_frame(bytes, available, ContainerKind::cframe);
   }
   if (has_bloscpack_magic(bytes)) {
-    const auto opened = open_bloscpack(std::make_shared<const BorrowedFile>(files, fd, begin, available));
+    const auto opened = open_bloscpack(borrowed_source(files, file, begin, available));
     if (!opened) return Failure(opened.error());
     return summary_of(ContainerKind::bloscpack, **opened);
   }
@@ -167,7 +141,7 @@ Result<Summary> summarise_file(ReadFileOps& files, OpenFile fd, FileOffset begin
 ContainerAttempt attempt_file(ReadFileOps& files, const std::shared_ptr<const Descriptor>& file,
                               const std::shared_ptr<IndexCache>& index_cache, FileOffset begin, bool old_bitshuffle,
                               const std::shared_ptr<ReadRecord>& record) {
-  return attempt_open(files, file->fd(), begin,
+  return attempt_open(files, file->handle(), begin,
                       [&](const FileVersion& version) -> Result<std::shared_ptr<const Container>> {
                         if (version.size == 0) return open_cframe(memory_source(blank_frame()), index_cache);
                         auto source = file_source(files, file, begin, bytes_from(version.size, begin));
@@ -179,14 +153,14 @@ ContainerAttempt attempt_file(ReadFileOps& files, const std::shared_ptr<const De
 ContainerAttempt attempt_index(ReadFileOps& files, const std::shared_ptr<const Descriptor>& dir,
                                const std::shared_ptr<const Descriptor>& index_file,
                                const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
-  return attempt_open(files, index_file->fd(), FileOffset{0}, [&](const FileVersion&) {
+  return attempt_open(files, index_file->handle(), FileOffset{0}, [&](const FileVersion&) {
     return open_sparse_frame(files, dir, index_file, index_cache, guard);
   });
 }
 
 ContainerAttempt attempt_directory(ReadFileOps& files, const std::shared_ptr<const Descriptor>& dir,
                                    const std::shared_ptr<IndexCache>& index_cache, const SparseGuard& guard) {
-  auto opened = open_sparse_index(files, dir->fd());
+  auto opened = open_sparse_index(files, dir->handle());
   if (!opened) return {Failure(opened.error())};
   return attempt_index(files, dir, std::make_shared<const Descriptor>(std::move(*opened)), index_cache, guard);
 }
@@ -205,21 +179,21 @@ bool keep_files(ReadFileOps& files, OpenFile directory) {
 
 }  // namespace
 
-Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin) {
-  const auto status = files.status(fd);
+Result<Summary> summarise(ReadFileOps& files, OpenFile file, FileOffset begin) {
+  const auto status = files.status(file);
   if (!status) return Failure(status.error());
   if (S_ISREG(status->st_mode)) {
-    return summarise_file(files, fd, begin, bytes_from(static_cast<std::uint64_t>(status->st_size), begin));
+    return summarise_file(files, file, begin, bytes_from(static_cast<std::uint64_t>(status->st_size), begin));
   }
   if (!S_ISDIR(status->st_mode)) return Summary{};
-  const auto index = open_sparse_index(files, fd);
+  const auto index = open_sparse_index(files, file);
   if (!index) {
     if (index.error().kind == ErrorKind::corruption) return Summary{};  // missing, or not a regular file
     return Failure(index.error());
   }
-  const auto index_status = files.status(index->fd());
+  const auto index_status = files.status(index->handle());
   if (!index_status) return Failure(index_status.error());
-  const auto read = read_fixed_header(files, index->fd(), FileOffset{0});
+  const auto read = read_fixed_header(files, index->handle(), FileOffset{0});
   if (!read) return Failure(read.error());
   const ByteView bytes = ByteView(read->bytes).first(read->length);
   if (!has_frame_magic(bytes)) return Summary{};
@@ -233,7 +207,7 @@ bool begins_container(ByteView first, std::uint64_t size) {
 ContainerAttempt attempt_container(ReadFileOps& files, const std::shared_ptr<const Descriptor>& file,
                                    const std::shared_ptr<IndexCache>& index_cache, FileOffset begin,
                                    bool old_bitshuffle, const std::shared_ptr<ReadRecord>& record) {
-  const auto status = files.status(file->fd());
+  const auto status = files.status(file->handle());
   if (!status) return {Failure(status.error())};
   if (S_ISREG(status->st_mode)) return attempt_file(files, file, index_cache, begin, old_bitshuffle, record);
   if (!S_ISDIR(status->st_mode)) return {corrupt("neither a regular file nor a directory")};
@@ -292,7 +266,7 @@ Result<std::shared_ptr<const Container>> open_path(ReadFileOps& files, const std
     return corrupt("the file has 0 bytes and is not named like a frame");
   if (S_ISDIR(status->st_mode) && begin.value == 0) {
     if (!index_cache) index_cache = std::make_shared<IndexCache>();
-    const SparseGuard guard{nullptr, !keep_files(files, file->fd())};
+    const SparseGuard guard{nullptr, !keep_files(files, file->handle())};
     return open_in_attempts([&] { return attempt_directory(files, file, index_cache, guard); });
   }
   return open_container(files, std::move(file), std::move(index_cache), begin, old_bitshuffle);

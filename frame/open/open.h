@@ -27,9 +27,9 @@ struct Summary {
   bool has_metalayers = false;  // one of them may make the container an array
 };
 
-/// Summarises the open file or directory `fd`. ContainerKind::none: not a container. corruption: a container with a
+/// Summarises the open file or directory `file`. ContainerKind::none: not a container. corruption: a container with a
 /// damaged header.
-Result<Summary> summarise(ReadFileOps& files, OpenFile fd, FileOffset begin = {});
+Result<Summary> summarise(ReadFileOps& files, OpenFile file, FileOffset begin = {});
 
 /// Returns true if a file of `size` bytes that begins with `first` (64 bytes, or all) has the format of a container.
 bool begins_container(ByteView first, std::uint64_t size);

@@ -310,7 +310,7 @@ Result<void> Store::load_block(std::uint64_t at, ParseBudget* budget) const {
 }
 
 Result<void> Store::read_embedded(std::uint64_t at, ByteSpan into, ParseBudget* budget) const {
-  const std::lock_guard lock(block_mutex_);
+  const codec::MutexLock lock(block_mutex_);
   while (!into.empty()) {
     if (at < block_begin_ || at - block_begin_ >= block_.size()) {
       if (auto done = load_block(at, budget); !done) return done;

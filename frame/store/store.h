@@ -15,13 +15,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "codec/base/mutex.h"
 #include "frame/base/lru_cache.h"
 #include "frame/container/chunk_reader.h"
 #include "frame/container/container.h"
@@ -72,8 +72,9 @@ class Store : public std::enable_shared_from_this<Store> {
   Result<void> add(const std::string& path, const Leaf& leaf, std::uint32_t order, ParseBudget& budget);
   Result<std::shared_ptr<const ByteSource>> open_member(const ZipMember& member) const;
   Result<void> read_embedded(std::uint64_t at, ByteSpan into, ParseBudget* budget = nullptr) const;
-  Result<void> load_block(std::uint64_t at, ParseBudget* budget) const;
-  Result<std::shared_ptr<const ChunkReader>> chunk_reader(ChunkNumber chunk, ParseBudget* budget) const;
+  Result<void> load_block(std::uint64_t at, ParseBudget* budget) const REQUIRES(block_mutex_);
+  Result<std::shared_ptr<const ChunkReader>> chunk_reader(ChunkNumber chunk, ParseBudget* budget) const
+      REQUIRES(block_mutex_);
 
   static constexpr std::size_t kKeptMembers = 4;
 
@@ -86,12 +87,12 @@ class Store : public std::enable_shared_from_this<Store> {
   mutable LruCache<std::uint64_t, std::shared_ptr<const ByteSource>> members_{kKeptMembers};
 
   // The block of the embed frame that was decoded last, its offset in the uncompressed bytes, and the reader of its
-  // chunk. Guarded by block_mutex_.
-  mutable std::mutex block_mutex_;
-  mutable std::optional<Result<std::shared_ptr<const ChunkReader>>> reader_;
-  mutable ChunkNumber reader_chunk_;
-  mutable std::uint64_t block_begin_ = 0;
-  mutable std::vector<std::uint8_t> block_;
+  // chunk.
+  mutable codec::Mutex block_mutex_;
+  mutable std::optional<Result<std::shared_ptr<const ChunkReader>>> reader_ GUARDED_BY(block_mutex_);
+  mutable ChunkNumber reader_chunk_ GUARDED_BY(block_mutex_);
+  mutable std::uint64_t block_begin_ GUARDED_BY(block_mutex_) = 0;
+  mutable std::vector<std::uint8_t> block_ GUARDED_BY(block_mutex_);
 };
 
 }  // namespace cframefs::frame

@@ -35,35 +35,35 @@ bool is_as_readable(const struct stat& file, const struct stat& directory) {
 
 }  // namespace
 
-bool StoreFiles::is_itself(OpenFile fd, const Opened& opened) const {
+bool StoreFiles::is_itself(OpenFile file, const Opened& opened) const {
   if (opened.leaf || opened.is_member) return false;
-  return opened.place.known->on_directory ? is_directory_on_disk(fd, opened) : opened.place.inside.empty();
+  return opened.place.known->on_directory ? is_directory_on_disk(file, opened) : opened.place.inside.empty();
 }
 
-std::optional<SystemDescriptor> StoreFiles::system_descriptor(OpenFile fd) const {
-  auto descriptor = base_.system_descriptor(fd);
-  const auto known = opened(fd);
-  if (descriptor && known && !known->is_member && !is_itself(fd, *known)) descriptor->is_of_file = false;
+std::optional<SystemDescriptor> StoreFiles::system_descriptor(OpenFile file) const {
+  auto descriptor = base_.system_descriptor(file);
+  const auto known = opened(file);
+  if (descriptor && known && !known->is_member && !is_itself(file, *known)) descriptor->is_of_file = false;
   return descriptor;
 }
 
-bool StoreFiles::is_directory_on_disk(OpenFile fd, const Opened& opened) const {
+bool StoreFiles::is_directory_on_disk(OpenFile file, const Opened& opened) const {
   if (!opened.place.known->on_directory || opened.leaf) return false;
-  const auto status = base_.status(fd);
+  const auto status = base_.status(file);
   return status && S_ISDIR(status->st_mode);
 }
 
-Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(OpenFile fd, const Opened& opened) const {
+Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(OpenFile directory, const Opened& opened) const {
   const Known& known = *opened.place.known;
-  if (known.on_directory && is_itself(fd, opened)) {
-    const auto file_fd = base_.open_at(fd, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-    if (!file_fd && file_fd.error().sys != ENOENT) return Failure(file_fd.error());
-    if (file_fd) {
-      auto file = std::make_shared<const Descriptor>(base_, *file_fd);
-      const auto status = base_.status(file->fd());
-      const auto directory = base_.status(fd);
-      if (!status || !directory) return Failure(status ? directory.error() : status.error());
-      if (!is_as_readable(*status, *directory)) return io_error(EACCES, "getxattr");
+  if (known.on_directory && is_itself(directory, opened)) {
+    const auto metadata = base_.open_at(directory, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (!metadata && metadata.error().sys != ENOENT) return Failure(metadata.error());
+    if (metadata) {
+      auto file = std::make_shared<const Descriptor>(base_, *metadata);
+      const auto status = base_.status(file->handle());
+      const auto of_directory = base_.status(directory);
+      if (!status || !of_directory) return Failure(status ? of_directory.error() : status.error());
+      if (!is_as_readable(*status, *of_directory)) return io_error(EACCES, "getxattr");
       return open_container(base_, std::move(file), nullptr, FileOffset{0});
     }
   }
@@ -75,39 +75,39 @@ Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(OpenFile fd, co
   return open_cframe(std::move(*source), std::make_shared<IndexCache>());
 }
 
-Result<std::vector<std::string>> StoreFiles::list_attributes(OpenFile fd) {
-  const auto known = opened(fd);
-  if (!known || known->is_member) return base_.list_attributes(fd);
+Result<std::vector<std::string>> StoreFiles::list_attributes(OpenFile file) {
+  const auto known = opened(file);
+  if (!known || known->is_member) return base_.list_attributes(file);
   std::vector<std::string> names;
   // An error means that the filesystem has no attributes.
-  if (auto own = base_.list_attributes(fd)) names = std::move(*own);
-  if (!is_itself(fd, *known)) std::erase_if(names, [](const std::string& own) { return own != kAccessAcl; });
+  if (auto own = base_.list_attributes(file)) names = std::move(*own);
+  if (!is_itself(file, *known)) std::erase_if(names, [](const std::string& own) { return own != kAccessAcl; });
   if (known->leaf) return names;
-  const auto metadata = metadata_of(fd, *known);
+  const auto metadata = metadata_of(file, *known);
   if (!metadata || !*metadata) return names;  // getxattr() reports damaged metadata
   for (std::string& layer : vlmetalayer_attributes(**metadata))
     names.push_back(std::move(layer));
   return names;
 }
 
-Result<std::string> StoreFiles::get_attribute(OpenFile fd, const std::string& name) {
-  const auto known = opened(fd);
-  if (!known || known->is_member) return base_.get_attribute(fd, name);
+Result<std::string> StoreFiles::get_attribute(OpenFile file, const std::string& name) {
+  const auto known = opened(file);
+  if (!known || known->is_member) return base_.get_attribute(file, name);
   if (!known->leaf && is_vlmetalayer_attribute(name)) {
-    const auto metadata = metadata_of(fd, *known);
+    const auto metadata = metadata_of(file, *known);
     if (!metadata) return Failure(metadata.error());
     if (!*metadata) return io_error(ENODATA, "getxattr");
     return vlmetalayer_attribute(**metadata, name);
   }
-  if (name == kAccessAcl && !is_directory_on_disk(fd, *known)) return shown_acl(*known);
+  if (name == kAccessAcl && !is_directory_on_disk(file, *known)) return shown_acl(*known);
   // Nothing in a store can have security attributes. EOPNOTSUPP stops ls(1) from asking for the label of each entry.
-  if (!is_itself(fd, *known)) return io_error(name.starts_with(kSecurity) ? EOPNOTSUPP : ENODATA, "getxattr");
-  return base_.get_attribute(fd, name);
+  if (!is_itself(file, *known)) return io_error(name.starts_with(kSecurity) ? EOPNOTSUPP : ENODATA, "getxattr");
+  return base_.get_attribute(file, name);
 }
 
 /// Returns the access control list of the file that holds the bytes, with the permissions that status_inside() shows.
 Result<std::string> StoreFiles::shown_acl(const Opened& opened) const {
-  auto acl = base_.get_attribute(opened.place.known->file->fd(), std::string(kAccessAcl));
+  auto acl = base_.get_attribute(opened.place.known->file->handle(), std::string(kAccessAcl));
   if (!acl) return acl;
   return with_permissions(*acl,
                           opened.leaf ? [](unsigned permissions) { return permissions & 04U; } : enter_if_readable);

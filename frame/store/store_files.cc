@@ -51,31 +51,31 @@ bool is_unchanged(const struct stat& before, const struct stat& now) {
 
 // ---- descriptors -------------------------------------------------------------------------------------------------
 
-std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(OpenFile fd) const {
+std::shared_ptr<const StoreFiles::Opened> StoreFiles::opened(OpenFile file) const {
   if (opened_count_.load(std::memory_order_acquire) == 0) return nullptr;
   const std::shared_lock lock(opened_mutex_);
-  const auto found = opened_.find(fd.value);
+  const auto found = opened_.find(file.value);
   return found == opened_.end() ? nullptr : found->second;
 }
 
-void StoreFiles::enter(OpenFile fd, Opened opened) {
+void StoreFiles::enter(OpenFile file, Opened opened) {
   const std::unique_lock lock(opened_mutex_);
-  opened_[fd.value] = std::make_shared<const Opened>(std::move(opened));
+  opened_[file.value] = std::make_shared<const Opened>(std::move(opened));
   opened_count_.store(opened_.size(), std::memory_order_release);
 }
 
-void StoreFiles::close(OpenFile fd) {
+void StoreFiles::close(OpenFile file) {
   if (opened_count_.load(std::memory_order_acquire) != 0) {
     // `gone` is destroyed after the lock is released, because its destructor may close descriptors.
     std::shared_ptr<const Opened> gone;
     const std::unique_lock lock(opened_mutex_);
-    if (const auto found = opened_.find(fd.value); found != opened_.end()) {
+    if (const auto found = opened_.find(file.value); found != opened_.end()) {
       gone = std::move(found->second);
       opened_.erase(found);
       opened_count_.store(opened_.size(), std::memory_order_release);
     }
   }
-  base_.close(fd);
+  base_.close(file);
 }
 
 // ---- stores ------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(OpenFile dir
   const bool on_directory = candidate.directory.has_value();
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
   const auto fd =
-      on_directory ? base_.open_at(candidate.directory->fd(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
+      on_directory ? base_.open_at(candidate.directory->handle(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
   if (!fd) return nullptr;
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);
@@ -133,7 +133,7 @@ std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(OpenFile dir
 }
 
 std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
-  const auto status = base_.status(known.file->fd());
+  const auto status = base_.status(known.file->handle());
   const off_t size = status ? status->st_size : 0;
   return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(size));
 }
@@ -247,7 +247,7 @@ Result<OpenFile> StoreFiles::open_inside(const Place& place, int flags) {
     if (!source) return Failure(source.error());
     opened.leaf = std::move(*source);
   }
-  auto fd = base_.reopen(known.file->fd(), O_RDONLY | (flags & O_NOATIME));
+  auto fd = base_.reopen(known.file->handle(), O_RDONLY | (flags & O_NOATIME));
   if (!fd) return fd;
   enter(*fd, std::move(opened));
   return fd;
@@ -279,13 +279,13 @@ Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int 
   return fd;
 }
 
-Result<OpenFile> StoreFiles::reopen(OpenFile fd, int flags) {
-  const auto known = opened(fd);
-  if (!known) return base_.reopen(fd, flags);
+Result<OpenFile> StoreFiles::reopen(OpenFile file, int flags) {
+  const auto known = opened(file);
+  if (!known) return base_.reopen(file, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   // Callers see a store that is a file as a directory, so they may pass O_DIRECTORY.
   const bool is_directory_of_file = !known->leaf && !known->place.known->on_directory;
-  auto again = base_.reopen(fd, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
+  auto again = base_.reopen(file, is_directory_of_file ? flags & ~O_DIRECTORY : flags);
   if (again) enter(*again, *known);
   return again;
 }
@@ -300,22 +300,22 @@ Result<OpenFile> StoreFiles::open_named(const std::string& path, int flags) {
       auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
       if (!directory) return directory;
       const Descriptor opened(base_, *directory);
-      if (store_at(opened.fd(), std::string(part.substr(begin)), Look::glance))
-        return open_at(opened.fd(), path.substr(begin), flags);
+      if (store_at(opened.handle(), std::string(part.substr(begin)), Look::glance))
+        return open_at(opened.handle(), path.substr(begin), flags);
     }
     if (end == std::string::npos) return base_.open_named(path, flags);
   }
 }
 
-Result<std::vector<std::uint8_t>> StoreFiles::handle_of(OpenFile fd) {
+Result<std::vector<std::uint8_t>> StoreFiles::handle_of(OpenFile file) {
   // A handle would refer to the file on disk, not to what the descriptor represents.
-  if (opened(fd)) return io_error(EOPNOTSUPP, "handle");
-  return base_.handle_of(fd);
+  if (opened(file)) return io_error(EOPNOTSUPP, "handle");
+  return base_.handle_of(file);
 }
 
-Result<std::size_t> StoreFiles::pread(OpenFile fd, ByteSpan into, FileOffset at) {
-  const auto known = opened(fd);
-  if (!known || !known->leaf) return base_.pread(fd, into, at);
+Result<std::size_t> StoreFiles::pread(OpenFile file, ByteSpan into, FileOffset at) {
+  const auto known = opened(file);
+  if (!known || !known->leaf) return base_.pread(file, into, at);
   const std::uint64_t size = known->leaf->size();
   if (at.value >= size) return std::size_t{0};
   const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size - at.value));
@@ -323,28 +323,28 @@ Result<std::size_t> StoreFiles::pread(OpenFile fd, ByteSpan into, FileOffset at)
   return step;
 }
 
-void StoreFiles::prefetch(OpenFile fd, FileOffset at, std::uint64_t length) {
-  const auto known = opened(fd);
+void StoreFiles::prefetch(OpenFile file, FileOffset at, std::uint64_t length) {
+  const auto known = opened(file);
   if (known && known->leaf) {
     known->leaf->prefetch(at, length);
   } else {
-    base_.prefetch(fd, at, length);
+    base_.prefetch(file, at, length);
   }
 }
 
-Result<struct stat> StoreFiles::status(OpenFile fd) {
-  const auto known = opened(fd);
-  if (!known || known->is_member) return base_.status(fd);
+Result<struct stat> StoreFiles::status(OpenFile file) {
+  const auto known = opened(file);
+  if (!known || known->is_member) return base_.status(file);
   // Directories on disk keep their own status.
   if (!known->leaf && known->place.known->on_directory) {
-    auto status = base_.status(fd);
+    auto status = base_.status(file);
     if (status && S_ISDIR(status->st_mode)) return status;
   }
   return status_inside(known->place);
 }
 
-Result<FileVersion> StoreFiles::version(OpenFile fd) {
-  return opened(fd) ? ReadOnlyFiles::version(fd) : base_.version(fd);
+Result<FileVersion> StoreFiles::version(OpenFile file) {
+  return opened(file) ? ReadOnlyFiles::version(file) : base_.version(file);
 }
 
 Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path) {
@@ -403,25 +403,25 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list_inside(OpenFile dir_fd, con
   return entries;
 }
 
-Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(OpenFile fd) {
-  const auto known = opened(fd);
+Result<std::vector<std::pair<std::string, std::uint64_t>>> StoreFiles::leaves(OpenFile file) {
+  const auto known = opened(file);
   if (!known || known->leaf || !known->place.inside.empty())
     return codec::invalid("the descriptor is not that of a store");
-  if (const auto listed = list_inside(fd, known->place); !listed) return Failure(listed.error());
+  if (const auto listed = list_inside(file, known->place); !listed) return Failure(listed.error());
   const Content content = content_of(*known->place.known);
   if (!content.store) return std::vector<std::pair<std::string, std::uint64_t>>();
   return content.store->leaves();
 }
 
-Result<std::string> StoreFiles::read_link(OpenFile fd) {
-  const auto known = opened(fd);
+Result<std::string> StoreFiles::read_link(OpenFile file) {
+  const auto known = opened(file);
   if (known && !known->is_member) return io_error(EINVAL, "readlink");
-  return base_.read_link(fd);
+  return base_.read_link(file);
 }
 
-Result<FileOffset> StoreFiles::seek(OpenFile fd, FileOffset from, int whence) {
-  const auto known = opened(fd);
-  if (!known || !known->leaf) return base_.seek(fd, from, whence);
+Result<FileOffset> StoreFiles::seek(OpenFile file, FileOffset from, int whence) {
+  const auto known = opened(file);
+  if (!known || !known->leaf) return base_.seek(file, from, whence);
   const FileOffset end{known->leaf->size()};
   if (from >= end) return io_error(ENXIO, "lseek");
   if (whence == SEEK_HOLE) return end;

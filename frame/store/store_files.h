@@ -36,33 +36,33 @@ class StoreFiles final : public ReadOnlyFiles {
 
   Result<OpenFile> open_at(OpenFile dir, const std::string& path, int flags) override;
   Result<OpenFile> open_named(const std::string& path, int flags) override;
-  Result<OpenFile> reopen(OpenFile fd, int flags) override;
-  Result<std::vector<std::uint8_t>> handle_of(OpenFile fd) override;
+  Result<OpenFile> reopen(OpenFile file, int flags) override;
+  Result<std::vector<std::uint8_t>> handle_of(OpenFile file) override;
   Result<OpenFile> open_handle(OpenFile mount, ByteView handle, int flags) override {
     return base_.open_handle(mount, handle, flags);
   }
-  void close(OpenFile fd) override;
-  Result<std::size_t> pread(OpenFile fd, ByteSpan into, FileOffset at) override;
-  Result<struct stat> status(OpenFile fd) override;
-  Result<FileVersion> version(OpenFile fd) override;
+  void close(OpenFile file) override;
+  Result<std::size_t> pread(OpenFile file, ByteSpan into, FileOffset at) override;
+  Result<struct stat> status(OpenFile file) override;
+  Result<FileVersion> version(OpenFile file) override;
   Result<struct stat> status_at(OpenFile dir, const std::string& path) override;
-  Result<struct statvfs> filesystem_status(OpenFile fd) override { return base_.filesystem_status(fd); }
+  Result<struct statvfs> filesystem_status(OpenFile file) override { return base_.filesystem_status(file); }
   Result<std::vector<DirectoryEntry>> list(OpenFile dir_fd) override;
   /// Returns paths and sizes of all leaves of the open store that are not files on disk, in any order. Faster than
   /// listing the directories, which may be thousands for each leaf.
-  Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(OpenFile fd);
-  Result<std::string> read_link(OpenFile fd) override;
-  Result<FileOffset> seek(OpenFile fd, FileOffset from, int whence) override;
-  void prefetch(OpenFile fd, FileOffset at, std::uint64_t length) override;
-  std::optional<SystemDescriptor> system_descriptor(OpenFile fd) const override;
-  Result<void> check_rights(OpenFile fd, int rights) override { return base_.check_rights(fd, rights); }
-  Result<std::vector<std::string>> list_attributes(OpenFile fd) override;
-  Result<std::string> get_attribute(OpenFile fd, const std::string& name) override;
-  Result<bool> try_lock(OpenFile fd, int operation) override { return base_.try_lock(fd, operation); }
+  Result<std::vector<std::pair<std::string, std::uint64_t>>> leaves(OpenFile file);
+  Result<std::string> read_link(OpenFile file) override;
+  Result<FileOffset> seek(OpenFile file, FileOffset from, int whence) override;
+  void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
+  std::optional<SystemDescriptor> system_descriptor(OpenFile file) const override;
+  Result<void> check_rights(OpenFile file, int rights) override { return base_.check_rights(file, rights); }
+  Result<std::vector<std::string>> list_attributes(OpenFile file) override;
+  Result<std::string> get_attribute(OpenFile file, const std::string& name) override;
+  Result<bool> try_lock(OpenFile file, int operation) override { return base_.try_lock(file, operation); }
 
-  Result<void> flush(OpenFile fd) override { return base_.flush(fd); }
-  Result<void> sync(OpenFile fd, bool data_only) override { return base_.sync(fd, data_only); }
-  void note_access(OpenFile fd) override { base_.note_access(fd); }
+  Result<void> flush(OpenFile file) override { return base_.flush(file); }
+  Result<void> sync(OpenFile file, bool data_only) override { return base_.sync(file, data_only); }
+  void note_access(OpenFile file) override { base_.note_access(file); }
   Result<void> link_at(OpenFile file, OpenFile to_dir, const std::string& to) override;
   Result<void> set_attribute(OpenFile file, const std::string& name, const std::string& value, int flags) override;
   Result<void> remove_attribute(OpenFile file, const std::string& name) override;
@@ -114,8 +114,8 @@ class StoreFiles final : public ReadOnlyFiles {
     bool is_member = false;                  // a file on disk in the directory of a .b2d store
   };
 
-  std::shared_ptr<const Opened> opened(OpenFile fd) const;
-  void enter(OpenFile fd, Opened opened);
+  std::shared_ptr<const Opened> opened(OpenFile file) const;
+  void enter(OpenFile file, Opened opened);
   /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing.
   /// `open` gives access to the content.
   enum class Look : std::uint8_t { glance, open };
@@ -130,11 +130,11 @@ class StoreFiles final : public ReadOnlyFiles {
   Result<OpenFile> open_inside(const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(OpenFile dir_fd, const Place& place);
   /// Returns true if the descriptor represents the store itself, so that `base_` sees the same directory or file.
-  bool is_itself(OpenFile fd, const Opened& opened) const;
-  bool is_directory_on_disk(OpenFile fd, const Opened& opened) const;
+  bool is_itself(OpenFile file, const Opened& opened) const;
+  bool is_directory_on_disk(OpenFile file, const Opened& opened) const;
   Result<std::string> shown_acl(const Opened& opened) const;
   /// Returns the frame with the metadata of an open directory, or nullptr if the directory has none.
-  Result<std::shared_ptr<const Container>> metadata_of(OpenFile fd, const Opened& opened) const;
+  Result<std::shared_ptr<const Container>> metadata_of(OpenFile directory, const Opened& opened) const;
 
   FileOps& base_;
   const std::shared_ptr<InflateMemory> inflate_memory_ = std::make_shared<InflateMemory>();

@@ -26,9 +26,10 @@ struct FrameWriter::Next {
 };
 
 /// Reads `length` bytes at `at`. corruption: the file ends before.
-inline Result<std::vector<std::uint8_t>> read_bytes(FileOps& files, OpenFile fd, FileOffset at, std::uint64_t length) {
+inline Result<std::vector<std::uint8_t>> read_bytes(FileOps& files, OpenFile file, FileOffset at,
+                                                    std::uint64_t length) {
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(length));
-  const auto got = files.pread(fd, bytes, at);
+  const auto got = files.pread(file, bytes, at);
   if (!got) return codec::Failure(got.error());
   if (*got < bytes.size()) return codec::corrupt("the file is truncated inside the frame");
   return bytes;

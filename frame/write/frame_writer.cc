@@ -76,7 +76,7 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile 
                                                        std::shared_ptr<IndexCache> cache,
                                                        const WriterOptions& options) {
   std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
-  if (auto loaded = writer->load(frame->fd()); !loaded) return Failure(loaded.error());
+  if (auto loaded = writer->load(frame->handle()); !loaded) return Failure(loaded.error());
   return writer;
 }
 
@@ -92,13 +92,13 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
     directory_ = std::make_shared<const Descriptor>(files_, *directory);
     auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, directory_)
                                            : std::make_shared<SparseStates>(files_, directory_);
-    sparse_ = std::make_unique<SparseChunks>(files_, directory_->fd(), std::move(states));
+    sparse_ = std::make_unique<SparseChunks>(files_, directory_->handle(), std::move(states));
     state_ = WriterState::synced;  // chunk files are synced as they are written
     fd = files_.open_at(*directory, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(files_, *fd);
-  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->fd(), LOCK_SH));
+  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->handle(), LOCK_SH));
   return {};
 }
 
@@ -109,7 +109,7 @@ Result<void> FrameWriter::load(OpenFile frame) {
   if (!opened) return Failure(opened.error());
   container_ = as_shared_frame(*opened);
   if (!container_) return unsupported("neither a contiguous nor a sparse frame: only these can be changed");
-  const auto status = files_.status(file_->fd());
+  const auto status = files_.status(file_->handle());
   if (!status) return Failure(status.error());
   is_blank_ = status->st_size == 0;
   // Header and trailer are kept in memory and written again, the trailer twice if a metalayer changes.
@@ -117,7 +117,7 @@ Result<void> FrameWriter::load(OpenFile frame) {
   const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
   if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
   auto header = is_blank_ ? Result<Bytes>(blank_frame())
-                          : read_bytes(files_, file_->fd(), FileOffset{0}, parameters().header_length);
+                          : read_bytes(files_, file_->handle(), FileOffset{0}, parameters().header_length);
   if (!header) return Failure(header.error());
   header_ = std::move(*header);
   header_.resize(static_cast<std::size_t>(parameters().header_length));
@@ -156,7 +156,7 @@ void FrameWriter::abandon() {
 }
 
 OpenFile FrameWriter::entry_dir() const {
-  return directory_ ? directory_->fd() : dir_;
+  return directory_ ? directory_->handle() : dir_;
 }
 
 std::string FrameWriter::entry_name() const {
@@ -179,7 +179,7 @@ FrameWriter::~FrameWriter() {
 }
 
 void FrameWriter::stop_staying_open() {
-  if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->fd(), LOCK_UN));
+  if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->handle(), LOCK_UN));
   options_.stays_open = false;
 }
 
@@ -211,11 +211,11 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
 
 Result<std::uint64_t> FrameWriter::cut_tail_locked() {
   const std::uint64_t end = parameters().frame_length;
-  const auto status = files_.status(file_->fd());
+  const auto status = files_.status(file_->handle());
   if (!status) return Failure(status.error());
   const auto size = static_cast<std::uint64_t>(status->st_size);
   if (size <= end) return std::uint64_t{0};
-  if (auto cut = files_.truncate(file_->fd(), end); !cut) return Failure(cut.error());
+  if (auto cut = files_.truncate(file_->handle(), end); !cut) return Failure(cut.error());
   return size - end;
 }
 
@@ -277,7 +277,7 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 /// next.header.
 Result<void> FrameWriter::write_behind(Next& next) {
   const std::uint64_t section = header_.size();
-  BufferedAppender out(files_, file_->fd(), FileOffset{parameters().frame_length});
+  BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
   for (const auto& [number, encoded] : pending_.chunks()) {
     const bool stored = encoded.special == SpecialValue::none;
     next.entries.emplace_back(
@@ -342,11 +342,11 @@ Result<void> FrameWriter::append_and_switch() {
   auto written = write_behind(next);
   if (written) written = open_next(next);
   if (!written) {
-    static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
+    static_cast<void>(files_.truncate(file_->handle(), end));  // if this fails, the next commit truncates
     return written;
   }
   if (!is_fresh(state_)) {
-    if (auto synced = files_.sync(file_->fd(), true); !synced) {
+    if (auto synced = files_.sync(file_->handle(), true); !synced) {
       fail();
       return synced;
     }
@@ -361,28 +361,28 @@ Result<void> FrameWriter::append_and_switch() {
 Result<void> FrameWriter::publish_header(const Next& next) {
   const std::size_t end = switch_end(header_, next.header);
   const ByteView fields = ByteView(next.header).first(end).subspan(kSwitchBegin);
-  auto written = files_.pwrite(file_->fd(), fields, FileOffset{kSwitchBegin});
+  auto written = files_.pwrite(file_->handle(), fields, FileOffset{kSwitchBegin});
   if (written) return {};
   // The write may be partial. Restore the old fields; if that fails, the state on disk is unknown, so enter the failed
   // state.
   const ByteView old = ByteView(header_).first(end).subspan(kSwitchBegin);
-  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  const auto now = read_bytes(files_, file_->handle(), FileOffset{0}, header_.size());
   if (now && *now == header_) return written;
-  auto restored = files_.pwrite(file_->fd(), old, FileOffset{kSwitchBegin});
-  if (restored) restored = files_.sync(file_->fd(), true);
+  auto restored = files_.pwrite(file_->handle(), old, FileOffset{kSwitchBegin});
+  if (restored) restored = files_.sync(file_->handle(), true);
   if (!restored) fail();
   return written;
 }
 
 Result<void> FrameWriter::rewrite_file() {
   const bool durable = !is_fresh(state_);
-  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->fd());
+  auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->handle());
   if (!replacement) return Failure(replacement.error());
   Next next;
   next.file = replacement->file();
   next.header = next_header();
   const std::uint64_t section = next.header.size();
-  BufferedAppender out(files_, replacement->fd(), FileOffset{section});
+  BufferedAppender out(files_, replacement->handle(), FileOffset{section});
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
   if (directory_) {
@@ -398,7 +398,7 @@ Result<void> FrameWriter::rewrite_file() {
     if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
     if (auto done = finish_image(next, out.position() - section, index, out); !done) return done;
   }
-  if (auto put = files_.pwrite(replacement->fd(), next.header, FileOffset{0}); !put) return put;
+  if (auto put = files_.pwrite(replacement->handle(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;
   if (auto kept = replacement->keep_times(!has_changes()); !kept) return kept;
   if (durable) {
@@ -409,7 +409,7 @@ Result<void> FrameWriter::rewrite_file() {
   }
   if (directory_ && durable) {
     // The names of the new chunk files must be durable before an index that refers to them.
-    if (auto synced = sync_directory(files_, directory_->fd()); !synced) {
+    if (auto synced = sync_directory(files_, directory_->handle()); !synced) {
       fail();
       return synced;
     }
@@ -431,7 +431,7 @@ Result<void> FrameWriter::rewrite_file() {
 }
 
 void FrameWriter::adopt(Next next) {
-  if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->fd(), LOCK_SH));
+  if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->handle(), LOCK_SH));
   file_ = std::move(next.file);
   header_ = std::move(next.header);
   is_blank_ = false;
@@ -443,7 +443,7 @@ void FrameWriter::adopt(Next next) {
 }
 
 Result<void> FrameWriter::sync_all() {
-  auto synced = files_.sync(file_->fd(), false);
+  auto synced = files_.sync(file_->handle(), false);
   if (synced && is_fresh(state_) && has_name_) synced = sync_directory_of(files_, entry_dir(), entry_name());
   if (!synced) {
     fail();

@@ -57,7 +57,7 @@ Result<std::vector<Metalayer>> FrameWriter::stored_vlmetalayers() const {
   if (is_blank_) return std::vector<Metalayer>();
   const Trailer& trailer = container_->trailer();
   if (trailer.map.damage) return Failure(*trailer.map.damage);
-  const auto bytes = read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
+  const auto bytes = read_bytes(files_, file_->handle(), FileOffset{trailer.begin}, trailer.length);
   if (!bytes) return Failure(bytes.error());
   // Bytes of the trailer that no content has claimed yet. Overlapping contents could otherwise claim more memory than
   // the trailer has bytes.
@@ -140,7 +140,7 @@ bool FrameWriter::next_has_vlmetalayers() const {
 Result<Bytes> FrameWriter::next_trailer() const {
   if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
   const Trailer& trailer = container_->trailer();
-  return read_bytes(files_, file_->fd(), FileOffset{trailer.begin}, trailer.length);
+  return read_bytes(files_, file_->handle(), FileOffset{trailer.begin}, trailer.length);
 }
 
 }  // namespace cframefs::frame

@@ -16,7 +16,7 @@ void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_f
 }
 
 Result<AdvisoryLock> FrameWriter::lock() {
-  AdvisoryLock::Target target{entry_dir(), {}, {}, file_->fd()};
+  AdvisoryLock::Target target{entry_dir(), {}, {}, file_->handle()};
   if (has_name_) {
     target.side_car = directory_ ? kSparseSideCar : side_car_path(path_);
     target.guard = guard_path(path_);
@@ -28,11 +28,11 @@ Result<AdvisoryLock> FrameWriter::lock() {
 Result<void> FrameWriter::check_header() const {
   const auto changed = stale("another program changed the frame");
   if (is_blank_) {
-    const auto status = files_.status(file_->fd());
+    const auto status = files_.status(file_->handle());
     if (!status) return Failure(status.error());
     return status->st_size == 0 ? Result<void>() : changed;
   }
-  const auto now = read_bytes(files_, file_->fd(), FileOffset{0}, header_.size());
+  const auto now = read_bytes(files_, file_->handle(), FileOffset{0}, header_.size());
   if (!now) return Failure(now.error());
   return *now == header_ ? Result<void>() : changed;
 }
@@ -48,7 +48,7 @@ Result<void> FrameWriter::check_unchanged() const {
 /// Returns stale if the frame's name does not refer to this file any more.
 Result<void> FrameWriter::check_named() const {
   if (!has_name_) return {};
-  const auto ours = files_.status(file_->fd());
+  const auto ours = files_.status(file_->handle());
   if (!ours) return Failure(ours.error());
   const auto named = files_.status_at(entry_dir(), entry_name());
   if (!named) {
@@ -82,7 +82,7 @@ Result<void> FrameReplacement::replace_empty(const NewFrame& wanted) {
   if (!held) return codec::Failure(held.error());
   if (auto same = writer_.check_unchanged(); !same) return same;
   auto replacement =
-      ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->fd());
+      ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->handle());
   if (!replacement) return codec::Failure(replacement.error());
   const auto with_layers = with_all_metalayers(wanted);
   if (!with_layers) return codec::Failure(with_layers.error());
@@ -91,7 +91,7 @@ Result<void> FrameReplacement::replace_empty(const NewFrame& wanted) {
   FrameWriter::Next next;
   next.file = replacement->file();
   next.header.assign(image.begin(), image.begin() + codec::load_be<std::int32_t>(&image[layout::kHeaderLengthAt]));
-  if (auto put = writer_.files_.pwrite(replacement->fd(), image, FileOffset{0}); !put) return put;
+  if (auto put = writer_.files_.pwrite(replacement->handle(), image, FileOffset{0}); !put) return put;
   if (auto opened = writer_.open_next(next); !opened) return opened;
   if (!is_fresh(writer_.state_)) {
     if (auto synced = replacement->sync(); !synced) return synced;
@@ -112,9 +112,10 @@ Result<std::unique_ptr<FrameBeside>> FrameReplacement::make_beside(const NewFram
   auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
   if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
-  auto file = ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->fd());
+  auto file =
+      ReplacementFile::create(writer_.files_, writer_.entry_dir(), writer_.entry_name(), writer_.file_->handle());
   if (!file) return codec::Failure(file.error());
-  if (auto put = writer_.files_.pwrite(file->fd(), empty_frame(wanted), FileOffset{0}); !put) {
+  if (auto put = writer_.files_.pwrite(file->handle(), empty_frame(wanted), FileOffset{0}); !put) {
     return codec::Failure(put.error());
   }
   auto beside = std::make_unique<FrameBeside>(FrameBeside{writer_.file_, std::move(*held), std::move(*file), nullptr});

@@ -38,7 +38,7 @@ std::uint64_t FrameWriter::dead_bytes() {
 }
 
 bool FrameWriter::has_room_for_copy() {
-  const auto disk = files_.filesystem_status(file_->fd());
+  const auto disk = files_.filesystem_status(file_->handle());
   if (!disk || disk->f_blocks == 0) return true;
   const std::uint64_t length = parameters().frame_length;
   return std::uint64_t{disk->f_bavail} * disk->f_frsize >= length - std::min(dead_bytes(), length);
@@ -69,7 +69,7 @@ Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
   if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
   const auto dead = find_dead_ranges(*writer_.container_);
   if (!dead) return codec::Failure(dead.error());
-  const auto before = writer_.files_.status(writer_.file_->fd());
+  const auto before = writer_.files_.status(writer_.file_->handle());
   if (!before) return codec::Failure(before.error());
   // Without this sync a power cut could bring back the previous state, whose bytes are punched.
   if (auto synced = writer_.sync_all(); !synced) return codec::Failure(synced.error());
@@ -79,14 +79,14 @@ Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
     const std::uint64_t end = (range.begin.value + range.length) / kHoleUnit * kHoleUnit;
     if (begin >= end) continue;
     if (punched == 0) writer_.on_overwrite_();
-    auto done = writer_.files_.allocate(writer_.file_->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+    auto done = writer_.files_.allocate(writer_.file_->handle(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                         FileOffset{begin}, end - begin);
     if (!done) return codec::Failure(done.error());
     punched += end - begin;
   }
   // Punching did not change the content of the frame, so mtime is restored.
   if (punched > 0)
-    static_cast<void>(writer_.files_.set_times(writer_.file_->fd(), {{{0, UTIME_OMIT}, before->st_mtim}}));
+    static_cast<void>(writer_.files_.set_times(writer_.file_->handle(), {{{0, UTIME_OMIT}, before->st_mtim}}));
   return punched;
 }
 
@@ -105,7 +105,7 @@ Result<std::uint64_t> FrameSpace::cut_tail() {
   if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
   auto cut = writer_.cut_tail_locked();
   if (!cut || *cut == 0) return cut;
-  if (auto synced = writer_.files_.sync(writer_.file_->fd(), false); !synced) return codec::Failure(synced.error());
+  if (auto synced = writer_.files_.sync(writer_.file_->handle(), false); !synced) return codec::Failure(synced.error());
   return cut;
 }
 
@@ -127,16 +127,16 @@ Result<void> FrameWriter::empty_in_place() {
   if (image.size() > kSector || image.size() > parameters().frame_length) {
     return codec::io_error(ENOSPC, "new file for a frame without chunks");
   }
-  const auto old = read_bytes(files_, file_->fd(), FileOffset{0}, image.size());
+  const auto old = read_bytes(files_, file_->handle(), FileOffset{0}, image.size());
   if (!old) return codec::Failure(old.error());
   auto opened = open_cframe(memory_source(image), cache_);
   if (!opened) return codec::Failure(opened.error());
   next.container = std::move(*opened);
   on_overwrite_();
-  if (auto written = files_.pwrite(file_->fd(), image, FileOffset{0}); !written) {
+  if (auto written = files_.pwrite(file_->handle(), image, FileOffset{0}); !written) {
     // As in publish_header(): the write may be partial.
-    auto restored = files_.pwrite(file_->fd(), *old, FileOffset{0});
-    if (restored) restored = files_.sync(file_->fd(), true);
+    auto restored = files_.pwrite(file_->handle(), *old, FileOffset{0});
+    if (restored) restored = files_.sync(file_->handle(), true);
     if (!restored) fail();
     return written;
   }
@@ -144,7 +144,7 @@ Result<void> FrameWriter::empty_in_place() {
   adopt(std::move(next));
   // Truncate only after the sync: until then a power cut could bring back the previous state, which needs its bytes.
   auto synced = sync_all();
-  if (synced) static_cast<void>(files_.truncate(file_->fd(), end));  // if this fails, the next commit truncates
+  if (synced) static_cast<void>(files_.truncate(file_->handle(), end));  // if this fails, the next commit truncates
   return synced;
 }
 

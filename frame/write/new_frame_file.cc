@@ -25,12 +25,12 @@ std::vector<std::uint8_t> header_of(const NewFrame& frame) {
 
 }  // namespace
 
-NewFrameFile::NewFrameFile(FileOps& files, OpenFile fd, const NewFrame& frame)
+NewFrameFile::NewFrameFile(FileOps& files, OpenFile file, const NewFrame& frame)
     : files_(files),
-      fd_(fd),
+      file_(file),
       chunksize_(frame.chunksize),
       header_(header_of(frame)),
-      out_(files, fd, FileOffset{header_.size()}) {}
+      out_(files, file, FileOffset{header_.size()}) {}
 
 Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
   const bool stored = chunk.special == codec::SpecialValue::none;
@@ -106,7 +106,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   fields.frame_length = out_.position();
   if (auto flushed = out_.flush(); !flushed) return flushed;
   encode_update(fields, header_);
-  return files_.pwrite(fd_, header_, FileOffset{0});
+  return files_.pwrite(file_, header_, FileOffset{0});
 }
 
 Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content) {

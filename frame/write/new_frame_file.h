@@ -24,7 +24,7 @@ namespace cframefs::frame {
 class NewFrameFile {
  public:
   /// REQUIRES: `frame` as for empty_frame().
-  NewFrameFile(FileOps& files, OpenFile fd, const NewFrame& frame);
+  NewFrameFile(FileOps& files, OpenFile file, const NewFrame& frame);
 
   /// Appends a chunk. All chunks but the last must have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
@@ -57,7 +57,7 @@ class NewFrameFile {
   Result<void> put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content);
 
   FileOps& files_;
-  const OpenFile fd_;
+  const OpenFile file_;
   const std::int32_t chunksize_;
   std::vector<std::uint8_t> header_;
   BufferedAppender out_;

@@ -114,12 +114,12 @@ Result<void> SparseChunks::write_file(std::int64_t number, ByteView bytes) {
   written_.push_back(number);
   // Root gives new files to the owner of the index file. Other users own the files that they create.
   if (::geteuid() == 0 && (user_ != 0 || group_ != ::getegid())) {
-    auto given = files_.change_owner(file.fd(), user_, group_);
+    auto given = files_.change_owner(file.handle(), user_, group_);
     // As for the index file: if the filesystem does not allow a change of owner, the file keeps the owner it has.
     if (!given && !is_refused_change(given.error())) return given;
   }
-  if (auto put = files_.pwrite(file.fd(), bytes, FileOffset{0}); !put) return put;
-  auto synced = files_.sync(file.fd(), false);
+  if (auto put = files_.pwrite(file.handle(), bytes, FileOffset{0}); !put) return put;
+  auto synced = files_.sync(file.handle(), false);
   sync_failed_ = !synced;
   return synced;
 }

@@ -19,7 +19,7 @@ codec::Result<NodeFiles::SharedFile> AttributeFiles::attribute_file(Node& node) 
   // Prefer a descriptor that a program has open, which needs no name.
   if (const auto frame = open_frame_of(node)) {
     auto file = frame->file();
-    const auto status = mount_.files.status(file->fd());
+    const auto status = mount_.files.status(file->handle());
     if (status && node.is_at(*status)) return file;
   }
   {
@@ -36,7 +36,7 @@ codec::Result<NodeFiles::SharedFile> AttributeFiles::attribute_file(Node& node) 
 codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_rights(Node& node) {
   auto file = attribute_file(node);
   if (!file || node.kind != EntryKind::sparse_frame) return file;
-  return mount_.tree.open_entry((*file)->fd(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
+  return mount_.tree.open_entry((*file)->handle(), frame::kSparseIndexName, O_PATH | O_NOFOLLOW);
 }
 
 codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_attribute(Node& node, const std::string& name) {
@@ -45,9 +45,9 @@ codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_attribute(Node& n
 
 codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find, const ChangeFile& wanted,
                                                 ChangePermit& permit) {
-  const auto change = [&](frame::OpenFile fd) {
+  const auto change = [&](frame::OpenFile file) {
     const auto begun = permit.begin();
-    return begun ? wanted(fd) : begun;
+    return begun ? wanted(file) : begun;
   };
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = write_back_of(node)) {
@@ -60,29 +60,29 @@ codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find
         is_closed = write_back_of(node) != writer;
         if (is_closed) return codec::Result<void>();
         const auto file = find();
-        return file ? change((*file)->fd()) : codec::Failure(file.error());
+        return file ? change((*file)->handle()) : codec::Failure(file.error());
       });
       if (is_closed) continue;
       return done;
     }
     const auto file = find();
     if (!file) return codec::Failure(file.error());
-    const frame::OpenFile fd = (*file)->fd();
+    const frame::OpenFile opened = (*file)->handle();
     bool has_writer = false;
     auto done = pages_.with_self_change(
-        node, [&] { return mount_.files.status(fd); },
+        node, [&] { return mount_.files.status(opened); },
         [&]() -> codec::Result<void> {
           // A new writer has taken over the state before the change: retry through that writer. See
           // writers_.start_writing().
           has_writer = write_back_of(node) != nullptr;
-          return has_writer ? codec::Result<void>() : change(fd);
+          return has_writer ? codec::Result<void>() : change(opened);
         });
     if (has_writer) continue;
     if (!done || attempt == kChangeAttempts) return done;
     // A new writer may have replaced the file, with or without the change: retry on the new file.
-    const auto changed = mount_.files.status(fd);
+    const auto changed = mount_.files.status(opened);
     const auto now = find();
-    const auto current = now ? mount_.files.status((*now)->fd()) : codec::Failure(now.error());
+    const auto current = now ? mount_.files.status((*now)->handle()) : codec::Failure(now.error());
     if (!changed || !current || (changed->st_ino == current->st_ino && changed->st_dev == current->st_dev)) return done;
   }
 }

@@ -17,7 +17,7 @@ class AttributeFiles {
  public:
   using SharedFile = NodeFiles::SharedFile;
   using FindFile = std::function<codec::Result<SharedFile>()>;
-  using ChangeFile = std::function<codec::Result<void>(frame::OpenFile fd)>;
+  using ChangeFile = std::function<codec::Result<void>(frame::OpenFile file)>;
 
   AttributeFiles(MountContext& mount, NodeFiles& node_files, KernelPages& pages)
       : mount_(mount), node_files_(node_files), pages_(pages) {}

@@ -40,7 +40,7 @@ codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return std::vector<std::string>{};
   auto file = attribute_files_.attribute_file(*node);
   if (!file) return codec::Failure(file.error());
-  auto names = mount_.files.list_attributes((*file)->fd());
+  auto names = mount_.files.list_attributes((*file)->handle());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
   if (!is_container(node->kind)) return names;
   // Hide attributes of the backing file whose names begin with user.blosc2.
@@ -59,7 +59,7 @@ codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string&
   if (!is_container(node->kind) || !name.starts_with(kOurs)) {
     auto file = attribute_files_.file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
-    return mount_.files.get_attribute((*file)->fd(), name);
+    return mount_.files.get_attribute((*file)->handle(), name);
   }
   auto snapshot = snapshot_for_attributes(*node);
   if (!snapshot) return codec::Failure(snapshot.error());
@@ -91,9 +91,9 @@ codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, 
     return change_layer(writers_, *node, name, &value, flags, permit);
   return attribute_files_.change_file(
       *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
-      [&](frame::OpenFile fd) {
-        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, &value, caller)
-                                                   : mount_.files.set_attribute(fd, name, value, flags);
+      [&](frame::OpenFile file) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, &value, caller)
+                                                   : mount_.files.set_attribute(file, name, value, flags);
       },
       permit);
 }
@@ -110,9 +110,9 @@ codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& nam
     return change_layer(writers_, *node, name, nullptr, 0, permit);
   return attribute_files_.change_file(
       *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
-      [&](frame::OpenFile fd) {
-        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, fd, name, nullptr, caller)
-                                                   : mount_.files.remove_attribute(fd, name);
+      [&](frame::OpenFile file) {
+        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, nullptr, caller)
+                                                   : mount_.files.remove_attribute(file, name);
       },
       permit);
 }

@@ -73,7 +73,7 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
     }
   }
   if (!file) return codec::Failure(probe.error());
-  auto status = mount_.files.status(file->fd());
+  auto status = mount_.files.status(file->handle());
   if (!status) return codec::Failure(status.error());
   EntryStat open;
   {
@@ -105,7 +105,7 @@ codec::Result<EntryStat> FileAttributes::probe_node(Node& node) {
       const auto at = node_files_.held_name_of(node);
       if (!at) return codec::Failure(at.error());
       look = node.pages.begin_look();
-      probe = mount_.tree.revalidate(at->fd(), at->name, known);
+      probe = mount_.tree.revalidate(at->handle(), at->name, known);
     }
     if (!probe) return leads_elsewhere(probe.error()) ? codec::stale("its name leads to another entry") : probe;
     const bool again = writer && attempt < kProbeAttempts && !writer->owns(probe->identity);
@@ -210,7 +210,7 @@ std::uint64_t FileAttributes::shown_inode(const Node& node) {
 }
 
 void FileAttributes::show_made_up_root(struct stat& status) {
-  const auto file = mount_.files.status_at(mount_.tree.root()->fd(), mount_.tree.single_name());
+  const auto file = mount_.files.status_at(mount_.tree.root()->handle(), mount_.tree.single_name());
   const mode_t rights = file ? file->st_mode & 0444U : 0;
   status.st_mode = S_IFDIR | rights | rights >> 2U;
   status.st_nlink = 2;

@@ -41,34 +41,34 @@ codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int ri
   const auto index = attribute_files_.file_with_rights(*node);
   if (!index) return codec::Failure(index.error());
   const std::string acl(frame::kAccessAcl);
-  if (!mount_.files.get_attribute((*directory)->fd(), acl) && !mount_.files.get_attribute((*index)->fd(), acl))
+  if (!mount_.files.get_attribute((*directory)->handle(), acl) && !mount_.files.get_attribute((*index)->handle(), acl))
     return {};
   const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
   // Writing a sparse frame creates files in its directory.
-  if (auto enters = mount_.files.check_rights((*directory)->fd(), X_OK | (rights & W_OK)); !enters) return enters;
-  return mount_.files.check_rights((*index)->fd(), rights);
+  if (auto enters = mount_.files.check_rights((*directory)->handle(), X_OK | (rights & W_OK)); !enters) return enters;
+  return mount_.files.check_rights((*index)->handle(), rights);
 }
 
 codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                           ChangePermit& permit) {
-  const auto change = [&](frame::OpenFile fd) -> codec::Result<void> {
+  const auto change = [&](frame::OpenFile file) -> codec::Result<void> {
     codec::Result<void> done;
     if (node.kind == EntryKind::sparse_frame && (changes.mode || changes.user || changes.group)) {
       const auto directory = attribute_files_.attribute_file(node);
       if (!directory) return codec::Failure(directory.error());
-      done = change_sparse_rights(node, {(*directory)->fd(), fd}, changes, caller);
+      done = change_sparse_rights(node, {(*directory)->handle(), file}, changes, caller);
       if (done && changes.user) {
         // attribute_files_.change_file() may repeat the change, on a file that belongs to the new user by then.
         codec::MutexLock lock(node.mutex);
         node.known.status.st_uid = *changes.user;
       }
     } else if (node.kind == EntryKind::sparse_frame) {
-      if (const auto index = check_index(node, fd); !index) return codec::Failure(index.error());
+      if (const auto index = check_index(node, file); !index) return codec::Failure(index.error());
     } else {
-      done = change_rights_of(fd, changes, {});
+      done = change_rights_of(file, changes, {});
     }
     if (!done || !changes.times) return done;
-    done = mount_.files.set_times(fd, *changes.times);
+    done = mount_.files.set_times(file, *changes.times);
     if (const auto writer = done ? write_back_of(node) : nullptr) MountChanges(*writer).note_times((*changes.times)[1]);
     return done;
   };
@@ -76,18 +76,18 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
       node, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
 }
 
-codec::Result<void> Rights::change_rights_of(frame::OpenFile fd, const AttributeChanges& changes,
+codec::Result<void> Rights::change_rights_of(frame::OpenFile file, const AttributeChanges& changes,
                                              const Caller& caller) {
   codec::Result<void> done;
   if (changes.user || changes.group) {
-    done = mount_.files.change_owner(fd, changes.user.value_or(static_cast<uid_t>(-1)),
+    done = mount_.files.change_owner(file, changes.user.value_or(static_cast<uid_t>(-1)),
                                      changes.group.value_or(static_cast<gid_t>(-1)));
   }
   if (!done || !changes.mode) return done;
   // The kernel has checked the caller against the group that the node showed, which may have changed since.
   const mode_t mode = *changes.mode & 07777U;
-  if ((mode & S_ISGID) == 0) return mount_.files.change_mode(fd, mode);
-  return as_caller(caller, mode, [&] { return mount_.files.change_mode(fd, mode); });
+  if ((mode & S_ISGID) == 0) return mount_.files.change_mode(file, mode);
+  return as_caller(caller, mode, [&] { return mount_.files.change_mode(file, mode); });
 }
 
 codec::Result<struct stat> Rights::check_index(Node& node, frame::OpenFile index) {
@@ -115,9 +115,9 @@ codec::Result<void> Rights::change_sparse_rights(Node& node, const SparseFiles& 
     of_directory.mode = with_entering(*changes.mode & 0777U) | (*changes.mode & S_ISGID);
   }
   return change_sparse(frame, *index,
-                       {[&](frame::OpenFile fd) { return change_rights_of(fd, changes, caller); },
-                        [&](frame::OpenFile fd) { return change_rights_of(fd, of_chunks, {}); },
-                        [&](frame::OpenFile fd) { return change_rights_of(fd, of_directory, caller); }});
+                       {[&](frame::OpenFile file) { return change_rights_of(file, changes, caller); },
+                        [&](frame::OpenFile file) { return change_rights_of(file, of_chunks, {}); },
+                        [&](frame::OpenFile file) { return change_rights_of(file, of_directory, caller); }});
 }
 
 codec::Result<void> Rights::change_sparse(const SparseFiles& frame, const struct stat& index,
@@ -143,15 +143,15 @@ codec::Result<void> Rights::change_chunk_files(frame::OpenFile directory, const 
   for (const frame::DirectoryEntry& entry : *entries) {
     const auto file = mount_.tree.open_entry(directory, entry.name, O_PATH | O_NOFOLLOW);
     if (!file) continue;  // a commit has removed it
-    const auto status = mount_.files.status((*file)->fd());
+    const auto status = mount_.files.status((*file)->handle());
     if (!status || !S_ISREG(status->st_mode) || status->st_uid != index.st_uid || status->st_nlink != 1) continue;
     if (status->st_ino == index.st_ino && status->st_dev == index.st_dev) continue;
-    if (auto done = change((*file)->fd()); !done) return done;
+    if (auto done = change((*file)->handle()); !done) return done;
   }
   return {};
 }
 
-codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile fd, const std::string& name,
+codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile opened, const std::string& name,
                                        const std::string* value, const Caller& caller) {
   const auto set = [&](frame::OpenFile file, const std::string& acl) {
     // As the caller: whether a new ACL clears the set-group-id bit depends on the caller's groups.
@@ -160,8 +160,8 @@ codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile fd, const std
   const auto change = [&](frame::OpenFile file) {
     return value ? set(file, *value) : mount_.files.remove_attribute(file, name);
   };
-  if (node.kind != EntryKind::sparse_frame) return change(fd);
-  const auto index = check_index(node, fd);
+  if (node.kind != EntryKind::sparse_frame) return change(opened);
+  const auto index = check_index(node, opened);
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
   const auto directory = attribute_files_.attribute_file(node);
@@ -173,7 +173,7 @@ codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile fd, const std
   };
   const std::string of_directory = value ? frame::with_permissions(*value, with_entering) : std::string();
   return change_sparse(
-      {(*directory)->fd(), fd}, *index,
+      {(*directory)->handle(), opened}, *index,
       {change, [&](frame::OpenFile file) { return change_or_none(file, value ? *value : std::string()); },
        [&](frame::OpenFile file) { return change_or_none(file, of_directory); }});
 }

@@ -29,8 +29,8 @@ class Rights {
   /// Changes mode, owner and times.
   codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                     ChangePermit& permit);
-  /// Sets or removes an ACL. `fd`: the file_with_rights(). `value`: nullptr to remove the ACL.
-  codec::Result<void> change_acl(Node& node, frame::OpenFile fd, const std::string& name, const std::string* value,
+  /// Sets or removes an ACL. `opened`: the file_with_rights(). `value`: nullptr to remove the ACL.
+  codec::Result<void> change_acl(Node& node, frame::OpenFile opened, const std::string& name, const std::string* value,
                                  const Caller& caller);
 
  private:
@@ -47,7 +47,7 @@ class Rights {
     ChangeFile directory;
   };
 
-  codec::Result<void> change_rights_of(frame::OpenFile fd, const AttributeChanges& changes, const Caller& caller);
+  codec::Result<void> change_rights_of(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller);
   /// Returns the status of the index. stale: it does not belong to the user that the mount has shown to the kernel.
   codec::Result<struct stat> check_index(Node& node, frame::OpenFile index);
   codec::Result<void> change_sparse_rights(Node& node, const SparseFiles& frame, const AttributeChanges& changes,

@@ -21,7 +21,7 @@ codec::Result<std::string> SymbolicLinks::read_link(NodeId id) {
   if (!node) return no_such_node();
   auto file = node_files_.open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
-  auto target = mount_.files.read_link((*file)->fd());
+  auto target = mount_.files.read_link((*file)->handle());
   if (!target) return target;
   {
     codec::MutexLock lock(node->mutex);
@@ -54,8 +54,8 @@ codec::Result<HeldDirectory> SymbolicLinks::walk(NodeId directory, std::string p
     begin = end + 1;
     if (name.empty() || name == ".") continue;
     if (name != "..") {
-      auto next = mount_.tree.open_entry((*at)->fd(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-      const auto target = next ? codec::Result<std::string>() : mount_.tree.links().target_of((*at)->fd(), name);
+      auto next = mount_.tree.open_entry((*at)->handle(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      const auto target = next ? codec::Result<std::string>() : mount_.tree.links().target_of((*at)->handle(), name);
       if (!next && target && ++links <= kMaxLinks) {
         // An absolute target leads outside the mount.
         if (target->starts_with('/')) return codec::io_error(EXDEV, "lookup");
@@ -81,7 +81,7 @@ std::string SymbolicLinks::shown_target(NodeId directory, const std::string& tar
   std::string relative = target;
   if (target.starts_with('/')) {
     // An absolute target within the source becomes relative, so that it leads to the decoded file.
-    const auto place = mount_.tree.links().place_in_source(mount_.tree.root()->fd(), target);
+    const auto place = mount_.tree.links().place_in_source(mount_.tree.root()->handle(), target);
     if (!place) return target;
     relative = *place;
     for (NodeId at = directory; at != kRootNode && at != 0; at = mount_.nodes.parent_of(at))
@@ -92,7 +92,7 @@ std::string SymbolicLinks::shown_target(NodeId directory, const std::string& tar
   return mount_.tree.links().shown_target(relative, [&](const std::string& name) -> codec::Result<EntryKind> {
     if (walked && !*walked) walked = walk(directory, slash == std::string::npos ? "" : relative.substr(0, slash));
     if (!walked) return codec::Failure(walked.error());
-    return mount_.tree.kind_of((*walked)->fd(), name);
+    return mount_.tree.kind_of((*walked)->handle(), name);
   });
 }
 

@@ -85,7 +85,7 @@ bool SourceChanges::lies_at(Node& node, const DirEntry& at) {
   if (!place) return false;
   const auto directory = mount_.directories.open(place->parent);
   if (!directory) return false;
-  const auto status = mount_.files.status_at((*directory)->fd(), place->name);
+  const auto status = mount_.files.status_at((*directory)->handle(), place->name);
   return status && node.is_at(*status);
 }
 
@@ -104,7 +104,7 @@ bool SourceChanges::is_changed_behind(Node& node) {
   codec::SharedLock names(mount_.names);
   const auto at = node_files_.held_name_of(node);
   if (!at) return true;
-  auto probe = mount_.tree.probe_entry(at->fd(), at->name);
+  auto probe = mount_.tree.probe_entry(at->handle(), at->name);
   if (!probe) return true;
   return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
 }

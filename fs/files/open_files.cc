@@ -60,7 +60,7 @@ codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t f
   if (whence != SEEK_DATA && !hole) return codec::invalid("lseek: only SEEK_DATA and SEEK_HOLE reach a filesystem");
   if (!is_container(handle.node->kind)) {
     if (!handle.file) return codec::io_error(ENXIO, "lseek");
-    auto found = mount_.files.seek(handle.file->fd(), frame::FileOffset{from}, whence);
+    auto found = mount_.files.seek(handle.file->handle(), frame::FileOffset{from}, whence);
     if (!found) return codec::Failure(found.error());
     return found->value;
   }
@@ -89,7 +89,7 @@ codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uin
 codec::Result<void> OpenFiles::flush(FileHandle& handle) {
   if (!handle.writable) return {};
   if (handle.frame) return frames_.flush(handle);
-  return handle.file ? mount_.files.flush(handle.file->fd()) : codec::Result<void>();
+  return handle.file ? mount_.files.flush(handle.file->handle()) : codec::Result<void>();
 }
 
 void OpenFiles::release(std::unique_ptr<FileHandle> handle) {
@@ -98,7 +98,7 @@ void OpenFiles::release(std::unique_ptr<FileHandle> handle) {
 }
 
 codec::Result<void> OpenFiles::sync(FileHandle& handle, bool data_only) {
-  if (handle.file) return mount_.files.sync(handle.file->fd(), data_only);
+  if (handle.file) return mount_.files.sync(handle.file->handle(), data_only);
   return handle.frame ? frames_.sync(handle, data_only) : codec::Result<void>();
 }
 

@@ -24,14 +24,14 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
   auto file = node_files_.open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });
   if (!file && writes && file.error().sys == EACCES) file = open_leaving(O_WRONLY);
   if (!file) return codec::Failure(file.error());
-  if (mount_.reserve.is_kept_back(mount_.files, (*file)->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back(mount_.files, (*file)->handle())) return codec::io_error(EMFILE, "open");
   handle->file = std::move(*file);
   handle->writable = writes;
   handle->append = (flags & O_APPEND) != 0;
   {
     // Not during a change by the mount itself: its intermediate state would look like a change behind the mount.
     codec::MutexLock own(node.change_mutex);
-    auto status = mount_.files.status(handle->file->fd());
+    auto status = mount_.files.status(handle->file->handle());
     if (!status) return codec::Failure(status.error());
     // A pipe that has replaced the file may have the same inode number.
     if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
@@ -51,34 +51,34 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
 
 codec::Result<void> PlainFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   Buffer buffer = mount_.read_path.pool().get(length);
-  auto got = mount_.files.pread(handle.file->fd(), buffer.bytes(), frame::FileOffset{at});
+  auto got = mount_.files.pread(handle.file->handle(), buffer.bytes(), frame::FileOffset{at});
   if (!got) return codec::Failure(got.error());
   reply.add(std::move(buffer), *got);
   return {};
 }
 
 codec::Result<void> PlainFiles::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool append) {
-  const frame::OpenFile fd = handle.file->fd();
+  const frame::OpenFile opened = handle.file->handle();
   std::uint64_t place = at;
   auto done = pages_.with_self_change(
-      *handle.node, [&] { return mount_.files.status(fd); },
+      *handle.node, [&] { return mount_.files.status(opened); },
       [&]() -> codec::Result<void> {
         if (append) {
-          auto status = mount_.files.status(fd);
+          auto status = mount_.files.status(opened);
           if (!status) return codec::Failure(status.error());
           place = static_cast<std::uint64_t>(status->st_size);
         }
-        return mount_.files.pwrite(fd, bytes, frame::FileOffset{place});
+        return mount_.files.pwrite(opened, bytes, frame::FileOffset{place});
       });
   pages_.note_written(handle, at, place, bytes.size());
   return done;
 }
 
 codec::Result<void> PlainFiles::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
-  const frame::OpenFile fd = handle.file->fd();
+  const frame::OpenFile opened = handle.file->handle();
   return pages_.with_self_change(
-      *handle.node, [&] { return mount_.files.status(fd); },
-      [&] { return mount_.files.allocate(fd, mode, frame::FileOffset{at}, length); });
+      *handle.node, [&] { return mount_.files.status(opened); },
+      [&] { return mount_.files.allocate(opened, mode, frame::FileOffset{at}, length); });
 }
 
 codec::Result<void> PlainFiles::resize(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
@@ -91,10 +91,10 @@ codec::Result<void> PlainFiles::resize(Node& node, FileHandle* handle, std::uint
     file = std::move(*opened);
   }
   return pages_.with_self_change(
-      node, [&] { return mount_.files.status(file->fd()); },
+      node, [&] { return mount_.files.status(file->handle()); },
       [&] {
         const auto begun = permit.begin();
-        return begun ? mount_.files.truncate(file->fd(), size) : begun;
+        return begun ? mount_.files.truncate(file->handle(), size) : begun;
       });
 }
 

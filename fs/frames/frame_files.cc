@@ -40,7 +40,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   Node& node = *handle->node;
   auto frame = writers_.share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  if (mount_.reserve.is_kept_back(mount_.files, (*frame)->file()->fd())) return codec::io_error(EMFILE, "open");
+  if (mount_.reserve.is_kept_back(mount_.files, (*frame)->file()->handle())) return codec::io_error(EMFILE, "open");
   handle->frame = std::move(*frame);
   handle->leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
@@ -51,7 +51,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
     handle->writable = true;
     handle->append = (flags & O_APPEND) != 0;
     // The writer may use another descriptor than the one opened above.
-    if (mount_.reserve.is_kept_back(mount_.files, handle->frame->file()->fd())) {
+    if (mount_.reserve.is_kept_back(mount_.files, handle->frame->file()->handle())) {
       release(std::move(handle));
       return codec::io_error(EMFILE, "open");
     }
@@ -106,7 +106,7 @@ codec::Result<void> FrameFiles::read_written(FileHandle& handle, WriteBack& writ
 codec::Result<void> FrameFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
   ReadsUnderWay::Mark& mark = reply.mark();
   if (!handle.leaves_access_time && !handle.was_read.exchange(true))
-    mount_.files.note_access(handle.frame->file()->fd());
+    mount_.files.note_access(handle.frame->file()->handle());
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot = nullptr;
   int foreign_states = 0;
   for (int attempt = 1;; ++attempt) {
@@ -152,7 +152,7 @@ codec::Result<void> FrameFiles::read(FileHandle& handle, std::uint64_t at, std::
 }
 
 bool FrameFiles::was_changed_here(const FileHandle& handle) const {
-  const auto identity = mount_.tree.identity(handle.frame->file()->fd(), handle.node->kind);
+  const auto identity = mount_.tree.identity(handle.frame->file()->handle(), handle.node->kind);
   return identity && handle.node->pages.is_own(*identity);
 }
 
@@ -233,7 +233,7 @@ codec::Result<void> FrameFiles::flush(FileHandle& handle) {
   const auto writer = handle.frame->write_back();
   auto done = writer->commit(frame::Durability::ordered, CommitExtent::all, CommitWait::lock);
   if (done) done = writer->check_whole(writers_.changer(handle));
-  return done ? mount_.files.flush(handle.frame->file()->fd()) : done;
+  return done ? mount_.files.flush(handle.frame->file()->handle()) : done;
 }
 
 codec::Result<void> FrameFiles::sync(FileHandle& handle, bool data_only) {
@@ -241,7 +241,7 @@ codec::Result<void> FrameFiles::sync(FileHandle& handle, bool data_only) {
     auto done = writer->commit(frame::Durability::durable, CommitExtent::all, CommitWait::lock);
     return done ? writer->check_whole(writers_.changer(handle)) : done;
   }
-  return mount_.files.sync(handle.frame->file()->fd(), data_only);
+  return mount_.files.sync(handle.frame->file()->handle(), data_only);
 }
 
 }  // namespace cframefs::fs

@@ -8,7 +8,7 @@
 namespace cframefs::fs {
 codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::snapshot_of(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file) {
-  auto identity = mount_.tree.identity(file->fd(), node.kind);
+  auto identity = mount_.tree.identity(file->handle(), node.kind);
   if (!identity) return codec::Failure(identity.error());
   std::shared_ptr<const FrameSnapshot> last;
   {
@@ -18,7 +18,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::snapshot_of(
   }
   // If only timestamps differ, keep the decoded blocks, whose decoding may have taken long.
   if (last && last->has_same_content(*identity)) {
-    const auto after = mount_.tree.identity(file->fd(), node.kind);
+    const auto after = mount_.tree.identity(file->handle(), node.kind);
     if (after && *after == *identity) {
       auto same = last->with_identity(*identity);
       codec::MutexLock lock(node.mutex);
@@ -51,7 +51,7 @@ frame::OpenAttempt<FrameStates::State> FrameStates::attempt_snapshot(
     Node& node, const std::shared_ptr<const frame::Descriptor>& file, const std::string& path,
     std::optional<frame::FileVersion>& steady_version) {
   steady_version.reset();
-  auto before = mount_.tree.identity(file->fd(), node.kind);
+  auto before = mount_.tree.identity(file->handle(), node.kind);
   if (!before) return {codec::Failure(before.error())};
   const auto record = std::make_shared<frame::ReadRecord>();
   auto attempt = frame::attempt_container(mount_.files, file, mount_.index_cache, mount_.tree.frame_begin(),
@@ -59,7 +59,7 @@ frame::OpenAttempt<FrameStates::State> FrameStates::attempt_snapshot(
   auto& container = attempt.opened;
   auto view = container ? view_of(std::move(*container), path)
                         : codec::Result<std::shared_ptr<const frame::FlatView>>(codec::Failure(container.error()));
-  auto after = mount_.tree.identity(file->fd(), node.kind);
+  auto after = mount_.tree.identity(file->handle(), node.kind);
   if (!after) return {codec::Failure(after.error())};
   const bool is_steady = *before == *after;
   if (is_steady) steady_version = *after;
@@ -108,7 +108,7 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> FrameStates::current_snapsho
   }
   const auto file = handle.frame->file();
   const PageCacheState::Look look = handle.node->pages.begin_look();
-  auto identity = mount_.tree.identity(file->fd(), handle.node->kind);
+  auto identity = mount_.tree.identity(file->handle(), handle.node->kind);
   if (!identity) return codec::Failure(identity.error());
   // Racy timestamps may hide a change: each read reopens the file, but the check after it does not.
   const bool is_same = kind == Look::after_read && snapshot->identity() == *identity && identity->racy;

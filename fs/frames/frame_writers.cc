@@ -65,14 +65,14 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node) 
       if (is_committed && attempt < kShareAttempts) continue;
       return codec::Failure(file.error());
     }
-    auto status = mount_.files.status((*file)->fd());
+    auto status = mount_.files.status((*file)->handle());
     if (!status) return codec::Failure(status.error());
     codec::MutexLock lock(node.mutex);
     frame = node.open_frame.lock();
     if (frame == stale) frame.reset();
     if (frame && frame->write_back()) return frame;
     if (frame) {
-      auto shared = mount_.files.status(frame->file()->fd());
+      auto shared = mount_.files.status(frame->file()->handle());
       if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
     }
     frame = std::make_shared<OpenFrame>(std::move(*file));
@@ -143,7 +143,7 @@ class FrameWriters::FrameHost final : public WriteBackHost {
 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     bool fresh, FrameLocation place) {
-  const auto status = mount_.files.status(frame->file()->fd());
+  const auto status = mount_.files.status(frame->file()->handle());
   const bool is_blank = status && S_ISREG(status->st_mode) && status->st_size == 0;
   auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame),
                                 {std::move(place), frame->file(), fresh, fresh || is_blank});

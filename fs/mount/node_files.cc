@@ -40,7 +40,7 @@ codec::Result<NodeFiles::HeldName> NodeFiles::held_name_of(const Node& node) {
 
 codec::Result<NodeFiles::SharedFile> NodeFiles::open_with_room(const std::function<codec::Result<SharedFile>()>& open) {
   auto file = open();
-  const bool is_short = file ? mount_.reserve.is_kept_back(mount_.files, (*file)->fd())
+  const bool is_short = file ? mount_.reserve.is_kept_back(mount_.files, (*file)->handle())
                              : file.error().sys == EMFILE || file.error().sys == ENFILE;
   if (!is_short) return file;
   if (file) file->reset();  // its descriptor is from the reserve
@@ -52,13 +52,13 @@ codec::Result<NodeFiles::SharedFile> NodeFiles::open_file(const Node& node, int 
   codec::SharedLock names(mount_.names);
   const auto at = held_name_of(node);
   if (!at) return codec::Failure(at.error());
-  auto file = mount_.tree.open_entry(at->fd(), at->name, flags | O_NOFOLLOW);
+  auto file = mount_.tree.open_entry(at->handle(), at->name, flags | O_NOFOLLOW);
   // stale makes the kernel look the path up again.
   if (!file && leads_elsewhere(file.error())) return codec::stale("its name leads to another entry");
   if (!file) return file;
   // The kernel cannot look the root up again, so the file that the source is now is opened without comparison.
   if (node.id == kRootNode) return file;
-  const auto status = mount_.files.status((*file)->fd());
+  const auto status = mount_.files.status((*file)->handle());
   if (!status) return codec::Failure(status.error());
   if (!node.is_at(*status)) return codec::stale("another file has replaced it");
   return file;
@@ -71,7 +71,7 @@ void NodeFiles::watch(Node& directory) {
   // A group of a store changes with the store, which the watch of the store's directory reports. For inotify both are
   // one inode: a watch of the group would replace that of the store.
   if (!opened) return;
-  const auto descriptor = mount_.files.system_descriptor((*opened)->fd());
+  const auto descriptor = mount_.files.system_descriptor((*opened)->handle());
   const bool is_on_disk = descriptor && descriptor->is_of_file;
   if (!is_on_disk || mount_.watcher.watch(descriptor->number, directory.id))
     directory.watched.store(true, std::memory_order_release);

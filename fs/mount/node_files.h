@@ -24,7 +24,7 @@ class NodeFiles {
   struct HeldName {
     HeldDirectory directory;
     std::string name;
-    frame::OpenFile fd() const { return directory->fd(); }
+    frame::OpenFile handle() const { return directory->handle(); }
   };
 
   explicit NodeFiles(MountContext& mount) : mount_(mount) {}

@@ -18,7 +18,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Directories::open(NodeId id) {
   }
   auto directory = node_files_.open_with_room([&] { return mount_.directories.open(id); });
   if (!directory) return codec::Failure(directory.error());
-  if (mount_.reserve.is_kept_back_from_listings(mount_.files, (*directory)->fd()))
+  if (mount_.reserve.is_kept_back_from_listings(mount_.files, (*directory)->handle()))
     return codec::io_error(EMFILE, "opendir");
   handle->directory = std::move(*directory);
   node_files_.watch(*handle->node);
@@ -27,7 +27,7 @@ codec::Result<std::unique_ptr<DirectoryHandle>> Directories::open(NodeId id) {
 
 codec::Result<void> Directories::list(DirectoryHandle& handle) const {
   if (handle.directory) {
-    auto entries = mount_.tree.list(handle.directory->fd());
+    auto entries = mount_.tree.list(handle.directory->handle());
     if (!entries) return codec::Failure(entries.error());
     handle.entries = std::move(*entries);
   } else {
@@ -43,7 +43,7 @@ bool Directories::is_large(const DirectoryHandle& handle) {
   constexpr std::size_t kManyEntries = 1000;
   constexpr off_t kManyBytes = off_t{20} * kManyEntries;  // tmpfs counts 20 bytes an entry; others count more
   if (handle.is_listed || !handle.directory) return handle.entries.size() >= kManyEntries;
-  const auto status = mount_.files.status(handle.directory->fd());
+  const auto status = mount_.files.status(handle.directory->handle());
   return status && status->st_size >= kManyBytes;
 }
 
@@ -68,10 +68,10 @@ std::uint64_t Directories::parent_inode(const DirectoryHandle& handle) const {
 codec::Result<void> Directories::sync(NodeId id) {
   auto directory = mount_.directories.open(id);
   if (!directory) return codec::Failure(directory.error());
-  auto readable = mount_.files.reopen((*directory)->fd(), O_RDONLY | O_DIRECTORY);
+  auto readable = mount_.files.reopen((*directory)->handle(), O_RDONLY | O_DIRECTORY);
   if (!readable) return codec::Failure(readable.error());
   const frame::Descriptor opened(mount_.files, *readable);
-  return mount_.files.sync(opened.fd(), false);
+  return mount_.files.sync(opened.handle(), false);
 }
 
 }  // namespace cframefs::fs

@@ -24,19 +24,19 @@ codec::Result<HeldDirectory> Entries::directory_for_new(NodeId parent, const std
   if (!directory) return directory;
   // A lock file of a frame would never show, so it cannot be created.
   if (const std::string_view locked = NameMapper::locked_name(name); !locked.empty()) {
-    auto kind = mount_.tree.kind_of((*directory)->fd(), NameMapper::on_disk(std::string(locked)));
+    auto kind = mount_.tree.kind_of((*directory)->handle(), NameMapper::on_disk(std::string(locked)));
     if (kind && is_container(*kind)) return refused(EPERM, "create", name);
   }
-  auto taken = mount_.tree.find((*directory)->fd(), name);
+  auto taken = mount_.tree.find((*directory)->handle(), name);
   if (taken) return refused(EEXIST, "create", name);
   if (!is_no_entry(taken.error())) return codec::Failure(taken.error());
   return directory;
 }
 
 codec::Result<Entry> Entries::find_entry(NodeId parent, const HeldDirectory& directory, const std::string& name) const {
-  auto found = mount_.tree.find(directory->fd(), name);
+  auto found = mount_.tree.find(directory->handle(), name);
   if (!found) return codec::Failure(found.error());
-  auto kind = mount_.tree.kind_of(directory->fd(), found->name);
+  auto kind = mount_.tree.kind_of(directory->handle(), found->name);
   if (!kind) return codec::Failure(kind.error());
   if (*kind == EntryKind::none) return refused(ENOENT, "lookup", found->name);
   return Entry{{parent, std::move(found->name)}, directory, *kind};

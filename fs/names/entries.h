@@ -22,7 +22,7 @@ struct Entry {
   DirEntry place;
   HeldDirectory directory;
   EntryKind kind = EntryKind::none;
-  frame::OpenFile fd() const { return directory->fd(); }
+  frame::OpenFile handle() const { return directory->handle(); }
   const std::string& name() const { return place.name; }
 };
 

@@ -27,7 +27,7 @@ codec::Result<Attributes> Namespace::make_directory(NodeId parent, const std::st
   if (!directory) return codec::Failure(directory.error());
   mode = mode_for_new(*directory, mode & kPermissions, caller);
   auto done = as_caller(caller, mode, [&] {
-    return mount_.files.make_directory_at((*directory)->fd(), NameMapper::on_disk(name), mode);
+    return mount_.files.make_directory_at((*directory)->handle(), NameMapper::on_disk(name), mode);
   });
   if (!done) return codec::Failure(done.error());
   return lookups_.lookup(parent, name);
@@ -39,11 +39,12 @@ codec::Result<Attributes> Namespace::make_symlink(NodeId parent, const std::stri
   if (auto begun = permit.begin(); !begun) return codec::Failure(begun.error());
   auto directory = entries_.directory_for_new(parent, name);
   if (!directory) return codec::Failure(directory.error());
-  const bool inside = mount_.tree.links().place_in_source((*directory)->fd(), target).has_value();
+  const bool inside = mount_.tree.links().place_in_source((*directory)->handle(), target).has_value();
   const std::string stored = inside ? mount_.tree.rules().stored_target(target) : target;
-  const std::string stored_name = NameMapper::on_disk(mount_.tree.links().link_name((*directory)->fd(), name, stored));
+  const std::string stored_name =
+      NameMapper::on_disk(mount_.tree.links().link_name((*directory)->handle(), name, stored));
   auto done =
-      as_caller(caller, 0, [&] { return mount_.files.make_symlink_at(stored, (*directory)->fd(), stored_name); });
+      as_caller(caller, 0, [&] { return mount_.files.make_symlink_at(stored, (*directory)->handle(), stored_name); });
   if (!done) return codec::Failure(done.error());
   return lookups_.lookup(parent, name);
 }
@@ -61,7 +62,7 @@ codec::Result<Attributes> Namespace::make_node(NodeId parent, const std::string&
   if (!directory) return codec::Failure(directory.error());
   mode = mode_for_new(*directory, mode, caller);
   auto done = as_caller(caller, mode, [&] {
-    return mount_.files.make_node_at((*directory)->fd(), NameMapper::on_disk(name), mode, device);
+    return mount_.files.make_node_at((*directory)->handle(), NameMapper::on_disk(name), mode, device);
   });
   if (!done) return codec::Failure(done.error());
   return lookups_.lookup(parent, name);
@@ -79,10 +80,10 @@ codec::Result<Attributes> Namespace::link(NodeId id, NodeId parent, const std::s
   if (!mount_.tree.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name);
   auto file = node_files_.open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
-  const frame::OpenFile fd = (*file)->fd();
+  const frame::OpenFile opened = (*file)->handle();
   auto done = pages_.with_self_change(
-      *node, [&] { return mount_.files.status(fd); },
-      [&] { return mount_.files.link_at(fd, (*directory)->fd(), NameMapper::on_disk(name)); });
+      *node, [&] { return mount_.files.status(opened); },
+      [&] { return mount_.files.link_at(opened, (*directory)->handle(), NameMapper::on_disk(name)); });
   if (!done) return codec::Failure(done.error());
   return lookups_.lookup(parent, name);
 }

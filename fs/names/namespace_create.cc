@@ -57,7 +57,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
 
 mode_t Namespace::mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller) {
   if (caller.umask == 0) return mode;
-  const bool has_default = mount_.files.get_attribute(directory->fd(), kDefaultAcl).has_value();
+  const bool has_default = mount_.files.get_attribute(directory->handle(), kDefaultAcl).has_value();
   return has_default ? mode : mode & ~caller.umask;
 }
 
@@ -65,30 +65,30 @@ codec::Result<struct stat> Namespace::create_frame(const HeldDirectory& director
                                                    mode_t mode) {
   const std::string temporary = entries_.temporary_name(NameMapper::suffix_of(name));
   constexpr mode_t kRights = 0777;
-  auto fd = mount_.files.create_at(directory->fd(), temporary, O_WRONLY | O_EXCL, mode & kRights);
+  auto fd = mount_.files.create_at(directory->handle(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(mount_.files, *fd);
-  auto done = mount_.files.pwrite(file.fd(), frame::empty_frame(placeholder_params(mount_.options.new_frames)),
+  auto done = mount_.files.pwrite(file.handle(), frame::empty_frame(placeholder_params(mount_.options.new_frames)),
                                   frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
-    const auto made = mount_.files.status(file.fd());
-    done = made ? mount_.files.change_mode(file.fd(), (made->st_mode & kRights) | (mode & ~kRights))
+    const auto made = mount_.files.status(file.handle());
+    done = made ? mount_.files.change_mode(file.handle(), (made->st_mode & kRights) | (mode & ~kRights))
                 : codec::Failure(made.error());
   }
   // The frame gets its name once it is complete.
-  if (done) done = frame::give_free_name(mount_.files, directory->fd(), temporary, name);
-  if (done) return mount_.files.status(file.fd());
-  static_cast<void>(mount_.files.remove_at(directory->fd(), temporary, false));
+  if (done) done = frame::give_free_name(mount_.files, directory->handle(), temporary, name);
+  if (done) return mount_.files.status(file.handle());
+  static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
   return codec::Failure(done.error());
 }
 
 codec::Result<struct stat> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,
                                                    mode_t mode) {
-  auto fd = mount_.files.create_at(directory->fd(), name, O_WRONLY | O_EXCL, mode);
+  auto fd = mount_.files.create_at(directory->handle(), name, O_WRONLY | O_EXCL, mode);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(mount_.files, *fd);
-  return mount_.files.status(file.fd());
+  return mount_.files.status(file.handle());
 }
 
 /// Returns the error of a failed create. stale if the name was taken: the kernel then looks it up, and checks whether
@@ -108,9 +108,9 @@ codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(const NewEntr
 }
 
 void Namespace::take_back(const NewEntry& entry) {
-  const auto there = mount_.files.status_at(entry.directory->fd(), entry.name);
+  const auto there = mount_.files.status_at(entry.directory->handle(), entry.name);
   if (!there || there->st_ino != entry.status.st_ino || there->st_dev != entry.status.st_dev) return;
-  static_cast<void>(mount_.files.remove_at(entry.directory->fd(), entry.name, false));
+  static_cast<void>(mount_.files.remove_at(entry.directory->handle(), entry.name, false));
 }
 
 }  // namespace cframefs::fs

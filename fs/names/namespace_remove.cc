@@ -23,7 +23,7 @@ codec::Result<void> Namespace::remove_entry(NodeId parent, const std::string& na
 codec::Result<void> Namespace::remove_directory(const Entry& entry) {
   if (entry.kind != EntryKind::directory) return refused(ENOTDIR, "rmdir", entry.name());
   codec::ExclusiveLock names(mount_.names);
-  auto done = mount_.files.remove_at(entry.fd(), entry.name(), true);
+  auto done = mount_.files.remove_at(entry.handle(), entry.name(), true);
   if (!done && done.error().sys == ENOTEMPTY) done = remove_leftovers(entry);
   if (done) mount_.nodes.remove(entry.place, false);
   return done;
@@ -31,23 +31,23 @@ codec::Result<void> Namespace::remove_directory(const Entry& entry) {
 
 /// Removes a directory that contains only hidden temporary files, which a killed process has left.
 codec::Result<void> Namespace::remove_leftovers(const Entry& entry) {
-  auto directory = mount_.tree.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  auto directory = mount_.tree.open_entry(entry.handle(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
-  auto left = mount_.files.list((*directory)->fd());
+  auto left = mount_.files.list((*directory)->handle());
   if (!left) return codec::Failure(left.error());
   for (const frame::DirectoryEntry& file : *left) {
     if (!NameMapper::is_temporary(file.name)) return refused(ENOTEMPTY, "rmdir", entry.name());
   }
   for (const frame::DirectoryEntry& file : *left) {
-    if (mount_.files.remove_at((*directory)->fd(), file.name, false)) continue;
-    auto frame = mount_.tree.open_entry((*directory)->fd(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (mount_.files.remove_at((*directory)->handle(), file.name, false)) continue;
+    auto frame = mount_.tree.open_entry((*directory)->handle(), file.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     if (frame) remove_hidden(*directory, file.name, **frame);  // of a sparse frame
   }
-  return mount_.files.remove_at(entry.fd(), entry.name(), true);
+  return mount_.files.remove_at(entry.handle(), entry.name(), true);
 }
 
 codec::Result<void> Namespace::remove_file(const Entry& entry) {
-  auto status = mount_.files.status_at(entry.fd(), entry.name());
+  auto status = mount_.files.status_at(entry.handle(), entry.name());
   if (!status) return codec::Failure(status.error());
   if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
   // Programs that have it open keep using the file, which has no name then.
@@ -55,12 +55,12 @@ codec::Result<void> Namespace::remove_file(const Entry& entry) {
   const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
   {
     codec::ExclusiveLock names(mount_.names);
-    if (auto done = mount_.files.remove_at(entry.fd(), entry.name(), false); !done) return done;
+    if (auto done = mount_.files.remove_at(entry.handle(), entry.name(), false); !done) return done;
     if (pause) pause->unlinked();
     mount_.nodes.remove(entry.place, status->st_nlink > 1);
   }
   if (entry.kind == EntryKind::frame) {
-    static_cast<void>(mount_.files.remove_at(entry.fd(), frame::side_car_path(entry.name()), false));
+    static_cast<void>(mount_.files.remove_at(entry.handle(), frame::side_car_path(entry.name()), false));
   }
   return {};
 }
@@ -70,23 +70,23 @@ codec::Result<void> Namespace::remove_file(const Entry& entry) {
 codec::Result<void> Namespace::remove_sparse_frame(const Entry& entry) {
   const std::shared_ptr<WriteBack> writer = entries_.write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
-  auto directory = mount_.tree.open_entry(entry.fd(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  auto directory = mount_.tree.open_entry(entry.handle(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
   std::shared_ptr<const void> guard;  // declared before the lock, so that it is released without it
   codec::ExclusiveLock names(mount_.names);
   // Prefer the root of the source, where the hidden directory prevents no rmdir.
   HeldDirectory parent = mount_.tree.root();
   const std::string hidden = entries_.temporary_name(NameMapper::suffix_of(entry.name()));
-  if (!mount_.files.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0)) {
+  if (!mount_.files.rename_at(entry.handle(), entry.name(), parent->handle(), hidden, 0)) {
     parent = entry.directory;
-    auto renamed = mount_.files.rename_at(entry.fd(), entry.name(), parent->fd(), hidden, 0);
+    auto renamed = mount_.files.rename_at(entry.handle(), entry.name(), parent->handle(), hidden, 0);
     if (!renamed) return renamed;
   }
   // If another entry has replaced it, undo the rename: that entry must not lose its files.
-  const auto ours = mount_.files.status((*directory)->fd());
-  const auto taken = mount_.files.status_at(parent->fd(), hidden);
+  const auto ours = mount_.files.status((*directory)->handle());
+  const auto taken = mount_.files.status_at(parent->handle(), hidden);
   if (!ours || !taken || ours->st_ino != taken->st_ino || ours->st_dev != taken->st_dev) {
-    static_cast<void>(frame::rename_to_free_name(mount_.files, parent->fd(), hidden, entry.fd(), entry.name()));
+    static_cast<void>(frame::rename_to_free_name(mount_.files, parent->handle(), hidden, entry.handle(), entry.name()));
     return codec::stale("another entry has replaced it");
   }
   if (pause) pause->moved({parent, hidden, hidden});
@@ -101,11 +101,11 @@ codec::Result<void> Namespace::remove_sparse_frame(const Entry& entry) {
 
 void Namespace::remove_hidden(const HeldDirectory& parent, const std::string& name,
                               const frame::Descriptor& directory) {
-  const auto files = mount_.files.list(directory.fd());
+  const auto files = mount_.files.list(directory.handle());
   if (!files) return;
   for (const frame::DirectoryEntry& file : *files)
-    static_cast<void>(mount_.files.remove_at(directory.fd(), file.name, false));
-  static_cast<void>(mount_.files.remove_at(parent->fd(), name, true));
+    static_cast<void>(mount_.files.remove_at(directory.handle(), file.name, false));
+  static_cast<void>(mount_.files.remove_at(parent->handle(), name, true));
 }
 
 }  // namespace cframefs::fs

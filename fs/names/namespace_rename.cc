@@ -36,8 +36,9 @@ codec::Result<void> Namespace::rename_entry(NodeId from_parent, const std::strin
   if (is_shortened(from->kind)) {
     stored = mount_.tree.rules().renamed_container({from->place.name, from->kind}, to_name);
   } else if (from->kind == EntryKind::symlink) {
-    const auto target = mount_.tree.links().target_of(from->fd(), from->name());
-    if (target) stored = NameMapper::on_disk(mount_.tree.links().link_name((*to_directory)->fd(), to_name, *target));
+    const auto target = mount_.tree.links().target_of(from->handle(), from->name());
+    if (target)
+      stored = NameMapper::on_disk(mount_.tree.links().link_name((*to_directory)->handle(), to_name, *target));
   }
   if (stored.empty()) return refused(EXDEV, "rename", to_name);
   const Entry to{{to_parent, stored}, *to_directory, from->kind};
@@ -49,7 +50,7 @@ codec::Result<void> Namespace::rename_entry(NodeId from_parent, const std::strin
 std::vector<Namespace::VersionedNode> Namespace::capture_versions(const std::vector<Entry>& entries) const {
   std::vector<VersionedNode> found;
   for (const Entry& entry : entries) {
-    auto probe = mount_.tree.probe_entry(entry.fd(), entry.name());
+    auto probe = mount_.tree.probe_entry(entry.handle(), entry.name());
     if (!probe) continue;
     for (const auto& node : mount_.nodes.at_place(entry.place.directory, entry.place.name)) {
       if (!write_back_of(*node)) found.push_back({node, probe->identity});
@@ -62,7 +63,7 @@ void Namespace::carry_versions(const std::vector<VersionedNode>& before) {
   for (const auto& [node, identity] : before) {
     auto at = node_files_.held_name_of(*node);
     if (!at) continue;
-    auto probe = mount_.tree.probe_entry(at->fd(), at->name);
+    auto probe = mount_.tree.probe_entry(at->handle(), at->name);
     if (probe) node->pages.renamed(identity, probe->identity);
   }
 }
@@ -70,8 +71,8 @@ void Namespace::carry_versions(const std::vector<VersionedNode>& before) {
 codec::Result<void> Namespace::move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
   bool in_two_steps = false;  // the replaced entry has another name on disk, or rename(2) cannot replace it
   if (replaced) {
-    auto old_status = mount_.files.status_at(from.fd(), from.name());
-    auto new_status = mount_.files.status_at(replaced->fd(), replaced->name());
+    auto old_status = mount_.files.status_at(from.handle(), from.name());
+    auto new_status = mount_.files.status_at(replaced->handle(), replaced->name());
     if (!old_status) return codec::Failure(old_status.error());
     if (!new_status) return codec::Failure(new_status.error());
     // Two names of one file: rename(2) leaves both.
@@ -101,8 +102,9 @@ codec::Result<void> Namespace::move_entry(const Entry& from, const std::optional
     const auto old_pause = old_writer ? std::make_unique<CommitPause>(old_writer) : nullptr;
     codec::ExclusiveLock names(mount_.names);
     const std::vector<VersionedNode> same = capture_versions({from});
-    auto renamed = is_free ? frame::rename_to_free_name(mount_.files, from.fd(), from.name(), to.fd(), to.name())
-                           : mount_.files.rename_at(from.fd(), from.name(), to.fd(), to.name(), 0);
+    auto renamed = is_free
+                       ? frame::rename_to_free_name(mount_.files, from.handle(), from.name(), to.handle(), to.name())
+                       : mount_.files.rename_at(from.handle(), from.name(), to.handle(), to.name(), 0);
     if (!renamed) return renamed;
     if (pause) pause->moved(writers_.frame_place(to.directory, to.place));
     if (old_pause) old_pause->unlinked();
@@ -117,9 +119,9 @@ void Namespace::move_lock(const Entry& from, const Entry& to) {
   if (from.kind == EntryKind::sparse_frame) return;  // its lock is inside the directory
   const std::string old_lock = frame::side_car_path(from.name());
   const std::string new_lock = frame::side_car_path(to.name());
-  if (mount_.files.rename_at(from.fd(), old_lock, to.fd(), new_lock, 0)) return;
+  if (mount_.files.rename_at(from.handle(), old_lock, to.handle(), new_lock, 0)) return;
   // There was no lock to move: remove the lock of the replaced frame.
-  static_cast<void>(mount_.files.remove_at(to.fd(), new_lock, false));
+  static_cast<void>(mount_.files.remove_at(to.handle(), new_lock, false));
 }
 
 codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
@@ -137,7 +139,7 @@ codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
     const auto other_pause = other_writer ? std::make_unique<CommitPause>(other_writer) : nullptr;
     codec::ExclusiveLock names(mount_.names);
     const std::vector<VersionedNode> same = capture_versions({one, other});
-    auto done = mount_.files.rename_at(one.fd(), one.name(), other.fd(), other.name(), RENAME_EXCHANGE);
+    auto done = mount_.files.rename_at(one.handle(), one.name(), other.handle(), other.name(), RENAME_EXCHANGE);
     if (!done) return done;
     if (one_pause) one_pause->moved(writers_.frame_place(other.directory, other.place));
     if (other_pause) other_pause->moved(writers_.frame_place(one.directory, one.place));
@@ -147,9 +149,9 @@ codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
   if (one.kind == EntryKind::frame && other.kind == EntryKind::frame) {
     const std::string one_lock = frame::side_car_path(one.name());
     const std::string other_lock = frame::side_car_path(other.name());
-    if (mount_.files.rename_at(one.fd(), one_lock, other.fd(), other_lock, RENAME_EXCHANGE)) return {};
-    if (!frame::rename_to_free_name(mount_.files, one.fd(), one_lock, other.fd(), other_lock)) {
-      static_cast<void>(frame::rename_to_free_name(mount_.files, other.fd(), other_lock, one.fd(), one_lock));
+    if (mount_.files.rename_at(one.handle(), one_lock, other.handle(), other_lock, RENAME_EXCHANGE)) return {};
+    if (!frame::rename_to_free_name(mount_.files, one.handle(), one_lock, other.handle(), other_lock)) {
+      static_cast<void>(frame::rename_to_free_name(mount_.files, other.handle(), other_lock, one.handle(), one_lock));
     }
   }
   return {};

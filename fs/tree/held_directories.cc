@@ -16,7 +16,7 @@ constexpr std::size_t kDeepest = 100'000;
 void HeldDirectories::start(HeldDirectory root, std::size_t most) {
   root_ = std::move(root);
   most_ = most;
-  if (const auto status = files_.status(root_->fd())) device_ = status->st_dev;
+  if (const auto status = files_.status(root_->handle())) device_ = status->st_dev;
 }
 
 HeldDirectory HeldDirectories::find(NodeId node) {
@@ -29,7 +29,7 @@ HeldDirectory HeldDirectories::find(NodeId node) {
 }
 
 void HeldDirectories::keep(NodeId node, const HeldDirectory& directory) {
-  if (reserve_.is_kept_back(files_, directory->fd())) return;
+  if (reserve_.is_kept_back(files_, directory->handle())) return;
   Held oldest;
   {
     codec::MutexLock lock(mutex_);
@@ -67,7 +67,7 @@ void HeldDirectories::release_unused() {
 
 void HeldDirectories::let_go(const Held& oldest) {
   if (!opens_handles_) return;
-  auto handle = files_.handle_of(oldest.directory->fd());
+  auto handle = files_.handle_of(oldest.directory->handle());
   if (!handle) return;
   codec::MutexLock lock(mutex_);
   if (!by_node_.contains(oldest.node)) handles_[oldest.node] = std::move(*handle);
@@ -81,7 +81,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
     if (found == handles_.end() || !opens_handles_) return HeldDirectory();
     handle = found->second;
   }
-  auto fd = files_.open_handle(root_->fd(), handle, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  auto fd = files_.open_handle(root_->handle(), handle, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   // The directory is gone, or a FUSE filesystem has evicted it: it may still be at its last known path.
   if (!fd && fd.error().sys == ESTALE) return HeldDirectory();
   if (!fd) {
@@ -91,7 +91,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
   }
   auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
   const auto known = nodes_.find(node);
-  const auto status = files_.status(directory->fd());
+  const auto status = files_.status(directory->handle());
   if (!status) return codec::Failure(status.error());
   if (!known || !known->is_at(*status)) return codec::stale("its file handle refers to another directory");
   keep(node, directory);
@@ -110,11 +110,11 @@ void HeldDirectories::forget(NodeId node) {
 }
 
 codec::Result<HeldDirectory> HeldDirectories::open_beneath(const frame::Descriptor& parent, const NodePlace& place) {
-  auto fd = files_.open_at(parent.fd(), place.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  auto fd = files_.open_at(parent.handle(), place.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd && leads_elsewhere(fd.error())) return codec::stale("the directory was moved or removed");
   if (!fd) return codec::Failure(fd.error());
   auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
-  auto status = files_.status(directory->fd());
+  auto status = files_.status(directory->handle());
   if (!status) return codec::Failure(status.error());
   if (!place.node->is_at(*status)) return codec::stale("another directory has replaced it");
   return directory;

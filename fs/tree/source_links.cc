@@ -10,22 +10,22 @@ namespace cframefs::fs {
 codec::Result<std::string> SourceLinks::target_of(frame::OpenFile directory, const std::string& name) const {
   auto fd = files_.open_at(directory, name, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
-  return files_.read_link(frame::Descriptor(files_, *fd).fd());
+  return files_.read_link(frame::Descriptor(files_, *fd).handle());
 }
 
 /// Returns the current path of an open directory; "" if it is unknown.
-std::string SourceLinks::path_of(frame::OpenFile fd) const {
-  const auto descriptor = files_.system_descriptor(fd);
+std::string SourceLinks::path_of(frame::OpenFile file) const {
+  const auto descriptor = files_.system_descriptor(file);
   if (!descriptor) return {};
   const auto link = files_.open_named("/proc/self/fd/" + std::to_string(descriptor->number), O_PATH | O_NOFOLLOW);
   if (!link) return {};
-  const auto path = files_.read_link(frame::Descriptor(files_, *link).fd());
+  const auto path = files_.read_link(frame::Descriptor(files_, *link).handle());
   return path ? *path : std::string();
 }
 
 /// Uses the text alone: a link must not change its name when its target appears or disappears.
 std::optional<std::string> SourceLinks::place_in_source(frame::OpenFile directory, const std::string& target) const {
-  const std::filesystem::path root = path_of(root_->fd());
+  const std::filesystem::path root = path_of(root_->handle());
   std::filesystem::path place = target;
   if (place.is_relative()) place = std::filesystem::path(path_of(directory)) / place;
   place = place.lexically_normal();

@@ -38,7 +38,7 @@ class SourceLinks {
   std::string shown_target(const std::string& target, const NameMapper::KindOf& kind_of_neighbour) const;
 
  private:
-  std::string path_of(frame::OpenFile fd) const;
+  std::string path_of(frame::OpenFile file) const;
 
   frame::ReadFileOps& files_;
   const NameMapper& rules_;

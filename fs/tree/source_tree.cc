@@ -104,11 +104,11 @@ codec::Result<void> SourceTree::open() {
   auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return of(fd.error(), root_path_);
   auto opened = std::make_shared<const frame::Descriptor>(files_, *fd);
-  auto status = files_.status(opened->fd());
+  auto status = files_.status(opened->handle());
   if (!status) return of(status.error(), root_path_);
   const bool is_directory = S_ISDIR(status->st_mode);
   const bool is_sparse = is_directory && NameMapper::has_container_suffix(root_path_) &&
-                         files_.status_at(opened->fd(), kSparseIndexName).has_value();
+                         files_.status_at(opened->handle(), kSparseIndexName).has_value();
   if (is_directory && !is_sparse) {
     if (options_.offset == 0) {
       root_ = std::move(opened);
@@ -155,7 +155,7 @@ codec::Result<bool> SourceTree::has_index(frame::OpenFile directory, const std::
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return answer(fd.error());
   const frame::Descriptor entry(files_, *fd);
-  const auto index = files_.status_at(entry.fd(), kSparseIndexName);
+  const auto index = files_.status_at(entry.handle(), kSparseIndexName);
   return index ? codec::Result<bool>(true) : answer(index.error());
 }
 
@@ -164,11 +164,11 @@ codec::Result<struct stat> SourceTree::sparse_status(frame::OpenFile directory, 
   auto fd = files_.open_at(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(files_, *fd);
-  auto index = files_.status_at(entry.fd(), kSparseIndexName);
-  auto status = index ? files_.status(entry.fd()) : index;
+  auto index = files_.status_at(entry.handle(), kSparseIndexName);
+  auto status = index ? files_.status(entry.handle()) : index;
   if (!status) return status;
   std::optional<mode_t> listed;
-  if (const auto acl = files_.get_attribute(entry.fd(), std::string(frame::kAccessAcl))) {
+  if (const auto acl = files_.get_attribute(entry.handle(), std::string(frame::kAccessAcl))) {
     // If the daemon can act as the caller, it checks the caller's own rights when the frame is opened.
     const frame::AclBounds bounds = frame::bounds_of(*acl);
     listed = ActingAs::is_possible() ? bounds.most : bounds.least;
@@ -200,9 +200,9 @@ codec::Result<EntryKind> SourceTree::kind_from(frame::OpenFile directory, const 
   // A file that the daemon may not read is passed through; opening it fails with the system's error.
   if (!fd) return is_refused(fd.error()) ? codec::Result<EntryKind>(kind) : codec::Failure(fd.error());
   const frame::Descriptor file(files_, *fd);
-  auto summary = frame::summarise(files_, file.fd());
+  auto summary = frame::summarise(files_, file.handle());
   if (!summary && !tells_of_the_file(summary.error())) return codec::Failure(summary.error());
-  const auto status = files_.status(file.fd());
+  const auto status = files_.status(file.handle());
   if (status && is_blank(name, *status)) return EntryKind::frame;
   return summary && summary->kind == frame::ContainerKind::none ? kind : EntryKind::frame;
 }
@@ -285,7 +285,7 @@ codec::Result<EntryStat> SourceTree::probe_container(frame::OpenFile directory, 
     return probe;
   }
   const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
-  auto opened = files_.status(file->fd());
+  auto opened = files_.status(file->handle());
   if (!opened) return of(opened.error(), name);
   // The result for another file must not be stored as this one's.
   if (opened->st_dev != probe.status.st_dev || opened->st_ino != probe.entry_inode) {
@@ -293,7 +293,7 @@ codec::Result<EntryStat> SourceTree::probe_container(frame::OpenFile directory, 
   }
   // A single-file mount of a blank frame is refused below, as for any file that is no container.
   if (probe.kind == EntryKind::frame && !is_single_file() && is_blank(name, probe.status)) return probe;
-  auto summary = frame::summarise(files_, file->fd(), frame_begin());
+  auto summary = frame::summarise(files_, file->handle(), frame_begin());
   if (!summary) {
     if (!tells_of_the_file(summary.error())) return of(summary.error(), name);
     probe.damage = summary.error();
@@ -406,8 +406,8 @@ codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(f
   return std::make_shared<const frame::Descriptor>(files_, *fd);
 }
 
-codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile fd, EntryKind kind) const {
-  auto status = kind == EntryKind::sparse_frame ? files_.status_at(fd, kSparseIndexName) : files_.status(fd);
+codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile file, EntryKind kind) const {
+  auto status = kind == EntryKind::sparse_frame ? files_.status_at(file, kSparseIndexName) : files_.status(file);
   if (!status) return codec::Failure(status.error());
   return frame::version_of(*status);
 }

@@ -72,7 +72,7 @@ class SourceTree {
   codec::Result<std::shared_ptr<const frame::Descriptor>> open_entry(frame::OpenFile directory, const std::string& name,
                                                                      int flags = O_RDONLY) const;
   /// Returns the version of the open container, by which changes are detected.
-  codec::Result<frame::FileVersion> identity(frame::OpenFile fd, EntryKind kind) const;
+  codec::Result<frame::FileVersion> identity(frame::OpenFile file, EntryKind kind) const;
   const SourceLinks& links() const { return links_; }
   /// Returns the offset of the frame in its file.
   frame::FileOffset frame_begin() const { return frame::FileOffset{options_.offset}; }

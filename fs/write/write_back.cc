@@ -331,7 +331,7 @@ void WriteBack::touch() {
   }
   // Ignore errors: times of another user's file cannot be set.
   static_cast<void>(MountChanges(*this).change_file([&] {
-    return shared_.files.set_times(file->fd(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
+    return shared_.files.set_times(file->handle(), {{{0, UTIME_OMIT}, {0, UTIME_NOW}}});
   }));
 }
 

@@ -133,7 +133,7 @@ void CommitPause::wait(WriteBack& file) {
 
 void CommitPause::moved(FrameLocation place) {
   file_->place_ = std::move(place);
-  file_->writer_->moved(file_->place_.directory->fd(), file_->place_.name);
+  file_->writer_->moved(file_->place_.directory->handle(), file_->place_.name);
 }
 
 void CommitPause::unlinked() {

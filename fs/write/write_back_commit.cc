@@ -153,7 +153,7 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, CommitE
   }
   if (durability == frame::Durability::ordered) return {};
   if (auto done = writer_->commit(durability); !done) return done;
-  return shared_.files.sync(writer_->file()->fd(), false);
+  return shared_.files.sync(writer_->file()->handle(), false);
 }
 
 void WriteBack::stamp_last_write() {
@@ -165,7 +165,7 @@ void WriteBack::stamp_last_write() {
   // begin_change() is needed if the last part of the commit had nothing to change.
   if (auto begun = begin_change(); !begun) return;
   // Ignore errors: only the owner may set times; otherwise the commit's own time stays.
-  static_cast<void>(shared_.files.set_times(writer_->file()->fd(), {{{0, UTIME_OMIT}, batch_write_}}));
+  static_cast<void>(shared_.files.set_times(writer_->file()->handle(), {{{0, UTIME_OMIT}, batch_write_}}));
 }
 
 codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<void>()>& commit) {

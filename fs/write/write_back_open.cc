@@ -48,18 +48,18 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   options.stays_open = true;
   options.sparse_registry = shared_.sparse_registry;
   const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, place_.directory->fd(), place_.name, frame, shared_.index_cache,
+    return frame::FrameWriter::open(shared_.files, place_.directory->handle(), place_.name, frame, shared_.index_cache,
                                     options);
   };
   auto writer = open();
   if (!writer && writer.error().sys == EACCES) {
     // The program that creates a file may write it even if its mode is read-only, because it has the file open.
-    auto status = shared_.files.status(frame->fd());
+    auto status = shared_.files.status(frame->handle());
     if (!status) return codec::Failure(status.error());
     const mode_t mode = status->st_mode & 07777U;
-    if (shared_.files.change_mode(frame->fd(), mode | S_IRUSR | S_IWUSR)) {
+    if (shared_.files.change_mode(frame->handle(), mode | S_IRUSR | S_IWUSR)) {
       writer = open();
-      static_cast<void>(shared_.files.change_mode(frame->fd(), mode));
+      static_cast<void>(shared_.files.change_mode(frame->handle(), mode));
     }
   }
   if (!writer) {
@@ -92,7 +92,7 @@ void WriteBack::close() {
 }
 
 codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
-  auto status = shared_.files.status(file_->fd());
+  auto status = shared_.files.status(file_->handle());
   if (!status) return codec::Failure(status.error());
   return frame::version_of(*status);
 }
@@ -139,7 +139,7 @@ codec::Result<void> WriteBack::reload_held() {
       note_identity(*disk);
       return {};
     }
-    auto named = has_name_ ? shared_.files.status_at(place_.directory->fd(), place_.name)
+    auto named = has_name_ ? shared_.files.status_at(place_.directory->handle(), place_.name)
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
     const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
     if (!same_file || is_dirty()) {

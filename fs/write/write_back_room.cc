@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t kFewToGiveBack = std::uint64_t{4} << 10;
 
 /// Returns the bytes that programs may still use; nullopt if the filesystem does not tell.
-std::optional<std::uint64_t> free_bytes(frame::ReadFileOps& files, frame::OpenFile fd) {
-  const auto disk = files.filesystem_status(fd);
+std::optional<std::uint64_t> free_bytes(frame::ReadFileOps& files, frame::OpenFile file) {
+  const auto disk = files.filesystem_status(file);
   if (!disk || disk->f_blocks == 0) return std::nullopt;
   return std::uint64_t{disk->f_bavail} * disk->f_frsize;
 }
@@ -79,7 +79,7 @@ void WriteBack::watch_overwrites() {
 void WriteBack::give_back_room() {
   const std::uint64_t dead = frame::FrameSpace(*writer_).dead_bytes();
   if (dead < kFewToGiveBack || dead == searched_dead_) return;
-  const auto free = free_bytes(shared_.files, writer_->file()->fd());
+  const auto free = free_bytes(shared_.files, writer_->file()->handle());
   if (!free || *free > writer_->parameters().frame_length) return;
   searched_dead_ = dead;
   bool was_right = false;
@@ -113,7 +113,7 @@ codec::Result<void> WriteBack::check_room(std::uint64_t at, std::uint64_t length
   const std::uint64_t begin = std::max(at, size);
   const std::uint64_t end = capped_sum(at, length);
   if (begin >= end) return {};
-  const auto free = free_bytes(shared_.files, file->fd());
+  const auto free = free_bytes(shared_.files, file->handle());
   if (free && *free < end - begin) return codec::io_error(ENOSPC, "fallocate");
   return {};
 }

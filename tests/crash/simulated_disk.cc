@@ -185,23 +185,23 @@ frame::OpenFile SimulatedDisk::give_descriptor(std::shared_ptr<File> file, int f
   return {next_fd_++};
 }
 
-Result<SimulatedDisk::Opened> SimulatedDisk::opened(frame::OpenFile fd) const {
-  const auto found = open_.find(fd.value);
+Result<SimulatedDisk::Opened> SimulatedDisk::opened(frame::OpenFile file) const {
+  const auto found = open_.find(file.value);
   if (found == open_.end()) return io_error(EBADF, "simulated disk");
   return found->second;
 }
 
-Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(frame::OpenFile fd) const {
-  const auto found = opened(fd);
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::file_of(frame::OpenFile file) const {
+  const auto found = opened(file);
   if (!found) return codec::Failure(found.error());
   if (!found->file) return io_error(EBADF, "simulated disk");
   return found->file;
 }
 
-Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::writable_file(frame::OpenFile fd) const {
-  const auto found = opened(fd);
+Result<std::shared_ptr<SimulatedDisk::File>> SimulatedDisk::writable_file(frame::OpenFile file) const {
+  const auto found = opened(file);
   if (found && !found->is_writable) return io_error(EBADF, "simulated disk");
-  return file_of(fd);
+  return file_of(file);
 }
 
 Result<void> SimulatedDisk::check_entry(frame::OpenFile dir, const std::string& path) const {
@@ -224,19 +224,19 @@ Result<frame::OpenFile> SimulatedDisk::open_at(frame::OpenFile dir, const std::s
   return give_descriptor(found->second, flags);
 }
 
-Result<frame::OpenFile> SimulatedDisk::reopen(frame::OpenFile fd, int flags) {
-  const auto found = opened(fd);
+Result<frame::OpenFile> SimulatedDisk::reopen(frame::OpenFile file, int flags) {
+  const auto found = opened(file);
   if (!found) return codec::Failure(found.error());
   if (!found->file && (flags & O_ACCMODE) != O_RDONLY) return io_error(EISDIR, "open");
   return give_descriptor(found->file, flags);
 }
 
-void SimulatedDisk::close(frame::OpenFile fd) {
-  open_.erase(fd.value);
+void SimulatedDisk::close(frame::OpenFile file) {
+  open_.erase(file.value);
 }
 
-Result<std::size_t> SimulatedDisk::pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) {
-  const auto file = file_of(fd);
+Result<std::size_t> SimulatedDisk::pread(frame::OpenFile handle, codec::ByteSpan into, frame::FileOffset at) {
+  const auto file = file_of(handle);
   if (!file) return codec::Failure(file.error());
   const DiskBytes& bytes = (*file)->now;
   if (at.value >= bytes.size()) return std::size_t{0};
@@ -245,8 +245,8 @@ Result<std::size_t> SimulatedDisk::pread(frame::OpenFile fd, codec::ByteSpan int
   return count;
 }
 
-Result<struct stat> SimulatedDisk::status(frame::OpenFile fd) {
-  const auto found = opened(fd);
+Result<struct stat> SimulatedDisk::status(frame::OpenFile file) {
+  const auto found = opened(file);
   if (!found) return codec::Failure(found.error());
   struct stat status {};
   status.st_mode = found->file ? S_IFREG | 0644 : S_IFDIR | 0755;
@@ -263,7 +263,7 @@ Result<struct stat> SimulatedDisk::status_at(frame::OpenFile dir, const std::str
   const auto fd = open_at(dir, path, O_RDONLY);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor entry(*this, *fd);
-  return status(entry.fd());
+  return status(entry.handle());
 }
 
 Result<std::vector<frame::DirectoryEntry>> SimulatedDisk::list(frame::OpenFile dir) {
@@ -292,30 +292,30 @@ void SimulatedDisk::change(File& file, Change change) {
   file.unsynced.push_back(std::move(change));
 }
 
-Result<void> SimulatedDisk::pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) {
-  const auto file = writable_file(fd);
+Result<void> SimulatedDisk::pwrite(frame::OpenFile handle, codec::ByteView from, frame::FileOffset at) {
+  const auto file = writable_file(handle);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::write, at.value, {from.begin(), from.end()}});
   return {};
 }
 
-Result<void> SimulatedDisk::truncate(frame::OpenFile fd, std::uint64_t size) {
-  const auto file = writable_file(fd);
+Result<void> SimulatedDisk::truncate(frame::OpenFile handle, std::uint64_t size) {
+  const auto file = writable_file(handle);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::truncate, size, {}});
   return {};
 }
 
-Result<void> SimulatedDisk::allocate(frame::OpenFile fd, int, frame::FileOffset at, std::uint64_t length) {
-  const auto file = writable_file(fd);
+Result<void> SimulatedDisk::allocate(frame::OpenFile handle, int, frame::FileOffset at, std::uint64_t length) {
+  const auto file = writable_file(handle);
   if (!file) return codec::Failure(file.error());
   change(**file, {Change::Kind::zero, at.value, DiskBytes(static_cast<std::size_t>(length))});
   return {};
 }
 
-Result<void> SimulatedDisk::sync(frame::OpenFile fd, bool) {
+Result<void> SimulatedDisk::sync(frame::OpenFile file, bool) {
   if (before_sync_) before_sync_();
-  const auto found = opened(fd);
+  const auto found = opened(file);
   if (!found) return codec::Failure(found.error());
   if (!found->file) {
     durable_names_ = names_;

@@ -41,22 +41,22 @@ class SimulatedDisk final : public frame::FileOps {
   void crash_images(const std::string& file, const std::function<void(const DiskImage&)>& take) const;
 
   codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override;
-  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override;
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile file, int flags) override;
   codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile) override { return unknown(); }
   codec::Result<frame::OpenFile> open_handle(frame::OpenFile, codec::ByteView, int) override { return unknown(); }
-  void close(frame::OpenFile fd) override;
+  void close(frame::OpenFile file) override;
   std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile) const override { return std::nullopt; }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override;
-  codec::Result<struct stat> status(frame::OpenFile fd) override;
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<struct stat> status(frame::OpenFile file) override;
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override;
   codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override;
   codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
                                            mode_t mode) override;
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override;
-  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override;
-  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override;
-  codec::Result<void> flush(frame::OpenFile /*fd*/) override { return {}; }
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override;
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(frame::OpenFile file, std::uint64_t size) override;
+  codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> flush(frame::OpenFile /*file*/) override { return {}; }
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override;
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override;
   codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override;
@@ -120,10 +120,10 @@ class SimulatedDisk final : public frame::FileOps {
 
   static void images_of(const Names& names, const std::string& file, const std::function<void(const DiskImage&)>& take);
 
-  codec::Result<Opened> opened(frame::OpenFile fd) const;
-  codec::Result<std::shared_ptr<File>> file_of(frame::OpenFile fd) const;
+  codec::Result<Opened> opened(frame::OpenFile file) const;
+  codec::Result<std::shared_ptr<File>> file_of(frame::OpenFile file) const;
   /// As file_of(); EBADF if the file is open for reading only.
-  codec::Result<std::shared_ptr<File>> writable_file(frame::OpenFile fd) const;
+  codec::Result<std::shared_ptr<File>> writable_file(frame::OpenFile file) const;
   /// Refuses what is not a directory, and names that lead out of it.
   codec::Result<void> check_entry(frame::OpenFile dir, const std::string& path) const;
   void change(File& file, Change change);

@@ -79,7 +79,7 @@ void expect_golden(const Row& row, const std::string& kind, bool old_bitshuffle 
   const auto fd = frame::system_files().open_named(row.file("file").string(), 0);
   ASSERT_TRUE(fd);
   const frame::Descriptor file(frame::system_files(), *fd);
-  const auto summary = frame::summarise(frame::system_files(), file.fd());
+  const auto summary = frame::summarise(frame::system_files(), file.handle());
   ASSERT_TRUE(summary) << describe(summary.error());
   if (!std::filesystem::is_directory(row.file("file"))) {
     EXPECT_NE(summary->kind, frame::ContainerKind::none);

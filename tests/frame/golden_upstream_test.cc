@@ -74,7 +74,7 @@ TEST(GoldenUpstream, ArraysReadInCOrderAsTheirManifestSays) {
     SCOPED_TRACE(row["file"]);
     frame::FileOps& files = frame::system_files();
     const frame::Descriptor file(files, files.open_named(row.file("file").string(), O_RDONLY).value());
-    const auto summary = frame::summarise(files, file.fd());
+    const auto summary = frame::summarise(files, file.handle());
     ASSERT_TRUE(summary) << describe(summary.error());
     EXPECT_TRUE(summary->has_metalayers) << "stat() would show the size of the chunks";
     const auto opened = test::open_frame(row.file("file").string());

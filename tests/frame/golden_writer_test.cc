@@ -69,7 +69,8 @@ class GoldenWriterTest : public ::testing::Test {
 TEST_F(GoldenWriterTest, EveryFrameIsCompacted) {
   int compacted = 0;
   every_frame([&](const FrameModel& model) {
-    const auto writer = FrameWriter::open(files_, dir_.fd(), "frame", nullptr, {.fresh = true, .stores_chunks = false});
+    const auto writer =
+        FrameWriter::open(files_, dir_.handle(), "frame", nullptr, {.fresh = true, .stores_chunks = false});
     if (!writer) {
       EXPECT_EQ(writer.error().kind, ErrorKind::unsupported) << codec::describe(writer.error());
       return;
@@ -88,7 +89,7 @@ TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {
   int changed = 0;
   codec::EncodeContext context;
   every_frame([&](const FrameModel& before) {
-    const auto opened = FrameWriter::open(files_, dir_.fd(), "frame", nullptr, {.fresh = true});
+    const auto opened = FrameWriter::open(files_, dir_.handle(), "frame", nullptr, {.fresh = true});
     if (!opened) {
       EXPECT_EQ(opened.error().kind, ErrorKind::unsupported) << codec::describe(opened.error());
       return;

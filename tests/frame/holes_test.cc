@@ -28,13 +28,13 @@ constexpr std::uint64_t kMebi = std::uint64_t{1} << 20;
 
 class CountedFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(OpenFile fd, codec::ByteSpan into, FileOffset at) override {
+  codec::Result<std::size_t> pread(OpenFile file, codec::ByteSpan into, FileOffset at) override {
     read_bytes += into.size();
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
-  codec::Result<FileOffset> seek(OpenFile fd, FileOffset from, int whence) override {
+  codec::Result<FileOffset> seek(OpenFile file, FileOffset from, int whence) override {
     ++seeks;
-    return seeks_fail ? codec::io_error(EIO, "lseek") : ForwardingFiles::seek(fd, from, whence);
+    return seeks_fail ? codec::io_error(EIO, "lseek") : ForwardingFiles::seek(file, from, whence);
   }
   std::atomic<std::uint64_t> read_bytes{0};
   std::atomic<int> seeks{0};

@@ -220,9 +220,9 @@ struct CountingFiles : test::ForwardingFiles {
     ++opened;
     return ForwardingFiles::open_at(dir, path, flags);
   }
-  Result<std::size_t> pread(OpenFile fd, ByteSpan into, FileOffset at) override {
+  Result<std::size_t> pread(OpenFile file, ByteSpan into, FileOffset at) override {
     ++reads;
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
   int opened = 0;
   int reads = 0;
@@ -241,7 +241,7 @@ TEST(ParseCosts, AThousandStoresAreOpenedOnce) {
   const auto look = [&] {
     int stores = 0;
     for (int i = 0; i < kStores; ++i) {
-      const auto status = files.status_at(root.fd(), std::to_string(i) + ".b2z");
+      const auto status = files.status_at(root.handle(), std::to_string(i) + ".b2z");
       EXPECT_TRUE(status);
       stores += status && S_ISDIR(status->st_mode) ? 1 : 0;
     }
@@ -336,7 +336,7 @@ TEST(ParseCosts, AChangeDoesNotCopyASharedContentForEachMetalayer) {
   test::TempDir directory;
   directory.write("f.b2frame", frame_of_shared_content(test::plain_chunk(Bytes(kMebi, 3))));
   const Descriptor root(system_files(), system_files().open_named(directory.path().string(), O_RDONLY).value());
-  auto writer = FrameWriter::open(system_files(), root.fd(), "f.b2frame", nullptr);
+  auto writer = FrameWriter::open(system_files(), root.handle(), "f.b2frame", nullptr);
   ASSERT_TRUE(writer) << describe(writer.error());
   ASSERT_EQ((*writer)->container()->vlmetalayer_names().size(), 8192U);
   const std::size_t before = test::reset_peak();

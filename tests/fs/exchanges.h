@@ -44,7 +44,7 @@ class WatchedFiles {
   std::vector<std::string> touched() const {
     std::vector<std::string> changed;
     for (const VersionedNode& file : files_) {
-      const std::string now = describe(file.file.fd());
+      const std::string now = describe(file.file.handle());
       if (now != file.before) changed.push_back(file.path + ": " + file.before + " -> " + now);
     }
     return changed;
@@ -60,20 +60,20 @@ class WatchedFiles {
   void add(const std::filesystem::path& path) {
     frame::Descriptor opened(frame::system_files(),
                              frame::system_file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
-    inodes_.insert(frame::system_files().status(opened.fd())->st_ino);
-    std::string before = describe(opened.fd());
+    inodes_.insert(frame::system_files().status(opened.handle())->st_ino);
+    std::string before = describe(opened.handle());
     files_.push_back({path, std::move(opened), std::move(before)});
   }
-  static std::string describe(frame::OpenFile fd) {
+  static std::string describe(frame::OpenFile opened) {
     frame::FileOps& files = frame::system_files();
-    const auto status = files.status(fd);
+    const auto status = files.status(opened);
     if (!status) return "gone";
     std::string text = std::to_string(status->st_mode) + " " + std::to_string(status->st_uid);
-    for (const std::string& name : files.list_attributes(fd).value_or(std::vector<std::string>()))
-      text += " " + name + "=" + files.get_attribute(fd, name).value_or("");
+    for (const std::string& name : files.list_attributes(opened).value_or(std::vector<std::string>()))
+      text += " " + name + "=" + files.get_attribute(opened, name).value_or("");
     if (S_ISDIR(status->st_mode)) {
       std::vector<std::string> names;
-      const auto entries = files.list(fd);
+      const auto entries = files.list(opened);
       for (const frame::DirectoryEntry& entry : *entries)
         names.push_back(entry.name);
       std::sort(names.begin(), names.end());
@@ -84,9 +84,9 @@ class WatchedFiles {
     text += " " + std::to_string(status->st_mtim.tv_sec) + "." + std::to_string(status->st_mtim.tv_nsec);
     text += " links " + std::to_string(status->st_nlink);
     if (S_ISREG(status->st_mode)) {
-      const frame::Descriptor file(files, *files.reopen(fd, O_RDONLY | O_NOATIME));
+      const frame::Descriptor file(files, *files.reopen(opened, O_RDONLY | O_NOATIME));
       std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status->st_size));
-      EXPECT_TRUE(files.pread(file.fd(), bytes, frame::FileOffset{0}));
+      EXPECT_TRUE(files.pread(file.handle(), bytes, frame::FileOffset{0}));
       text += " " + std::string(bytes.begin(), bytes.end());
     }
     return text;

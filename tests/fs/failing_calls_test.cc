@@ -23,7 +23,7 @@ using test::FailingFiles;
 /// No power is cut here: what a sync does to a disk is not waited for.
 class QuickFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<void> sync(frame::OpenFile /*fd*/, bool /*data_only*/) override { return {}; }
+  codec::Result<void> sync(frame::OpenFile /*file*/, bool /*data_only*/) override { return {}; }
 };
 
 class SilentKernel final : public KernelInvalidator {

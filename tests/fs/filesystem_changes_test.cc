@@ -23,7 +23,7 @@ using test::Bytes;
 /// tick on any machine.
 class SlowClockFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<struct stat> status(frame::OpenFile fd) override { return ticked(ForwardingFiles::status(fd)); }
+  codec::Result<struct stat> status(frame::OpenFile file) override { return ticked(ForwardingFiles::status(file)); }
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     return ticked(ForwardingFiles::status_at(dir, path));
   }

@@ -290,9 +290,9 @@ TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
 /// Counts how often the beginning of a frame is read to open it. Looks at the fixed header alone do not count.
 class OpenCountingFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
     if (at.value == 0 && into.size() > frame::layout::kFixedHeaderLength) ++opens;
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
   std::atomic<int> opens{0};
 };

@@ -30,28 +30,28 @@ class FullDisk final : public test::ForwardingFiles {
     if (room <= 0) return codec::io_error(ENOSPC, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
-    const std::uint64_t before = size_of(fd);
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
+    const std::uint64_t before = size_of(file);
     const std::uint64_t after = std::max(before, at.value + from.size());
     if (!take(disk_blocks(after) - disk_blocks(before))) return codec::io_error(ENOSPC, "pwrite");
-    return ForwardingFiles::pwrite(fd, from, at);
+    return ForwardingFiles::pwrite(file, from, at);
   }
-  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override {
-    const std::uint64_t before = size_of(fd);
+  codec::Result<void> truncate(frame::OpenFile file, std::uint64_t size) override {
+    const std::uint64_t before = size_of(file);
     if (size < before) room += static_cast<std::int64_t>(disk_blocks(before) - disk_blocks(size));
-    return ForwardingFiles::truncate(fd, size);
+    return ForwardingFiles::truncate(file, size);
   }
-  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+  codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override {
     if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
       EXPECT_EQ(at.value % kDiskBlock, 0U);
       EXPECT_EQ(length % kDiskBlock, 0U);
       room += static_cast<std::int64_t>(length / kDiskBlock);
       punched += length;
     }
-    return ForwardingFiles::allocate(fd, mode, at, length);
+    return ForwardingFiles::allocate(file, mode, at, length);
   }
-  codec::Result<struct statvfs> filesystem_status(frame::OpenFile fd) override {
-    auto status = ForwardingFiles::filesystem_status(fd);
+  codec::Result<struct statvfs> filesystem_status(frame::OpenFile file) override {
+    auto status = ForwardingFiles::filesystem_status(file);
     if (status) {
       status->f_frsize = kDiskBlock;
       status->f_bavail = status->f_bfree = static_cast<fsblkcnt_t>(std::max<std::int64_t>(room, 0));
@@ -68,9 +68,9 @@ class FullDisk final : public test::ForwardingFiles {
     room -= static_cast<std::int64_t>(count);
     return true;
   }
-  static std::uint64_t size_of(frame::OpenFile fd) {
+  static std::uint64_t size_of(frame::OpenFile file) {
     struct stat status {};
-    return ::fstat(fd.value, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    return ::fstat(file.value, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   }
 };
 

@@ -77,9 +77,9 @@ class GatedKernel final : public KernelInvalidator {
 /// Keeps reads of one file waiting at a gate.
 class GatedReads final : public test::ForwardingFiles {
  public:
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
     if (holds_reads && std::this_thread::get_id() == reader) gate.pass();
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
   std::atomic<bool> holds_reads{false};
   std::atomic<std::thread::id> reader{};

@@ -12,8 +12,8 @@ namespace {
 /// Runs a hook inside the next write, after the bytes are in the file and before the caller knows; refuses opens.
 class HookedFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
-    auto done = ForwardingFiles::pwrite(fd, from, at);
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
+    auto done = ForwardingFiles::pwrite(file, from, at);
     if (auto hook = std::exchange(in_write, nullptr)) hook();
     return done;
   }
@@ -21,9 +21,9 @@ class HookedFiles final : public test::ForwardingFiles {
     if (open_error != 0 && path != ".") return codec::io_error(open_error, "open");
     return ForwardingFiles::open_at(dir, path, flags);
   }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
     if (read_error != 0) return codec::io_error(read_error, "pread");
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
 
   std::function<void()> in_write;

@@ -200,9 +200,9 @@ class GatedTimes : public testing::Test {
  protected:
   class Files final : public test::ForwardingFiles {
    public:
-    codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
+    codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override {
       if (is_gated) gate.pass();
-      return ForwardingFiles::set_times(fd, times);
+      return ForwardingFiles::set_times(file, times);
     }
     std::atomic<bool> is_gated{false};
     Gate gate;

@@ -29,21 +29,21 @@ enum class Call : std::uint8_t { none, sync, write, read, lock, list };
 /// Calls that concern files or directories called "slow..." wait at a gate.
 class GatedFiles final : public test::ForwardingFiles {
  public:
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
-    pass(Call::sync, fd);
-    return ForwardingFiles::sync(fd, data_only);
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override {
+    pass(Call::sync, file);
+    return ForwardingFiles::sync(file, data_only);
   }
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
-    pass(Call::write, fd);
-    return ForwardingFiles::pwrite(fd, from, at);
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
+    pass(Call::write, file);
+    return ForwardingFiles::pwrite(file, from, at);
   }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
-    pass(Call::read, fd);
-    return ForwardingFiles::pread(fd, into, at);
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
+    pass(Call::read, file);
+    return ForwardingFiles::pread(file, into, at);
   }
-  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
-    pass(Call::lock, fd);
-    return ForwardingFiles::try_lock(fd, operation);
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
+    pass(Call::lock, file);
+    return ForwardingFiles::try_lock(file, operation);
   }
   codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override {
     pass(Call::list, dir_fd);
@@ -54,9 +54,9 @@ class GatedFiles final : public test::ForwardingFiles {
   Gate gate;
 
  private:
-  void pass(Call call, frame::OpenFile fd) {
+  void pass(Call call, frame::OpenFile file) {
     if (held != call) return;
-    const std::string link = "/proc/self/fd/" + std::to_string(fd.value);
+    const std::string link = "/proc/self/fd/" + std::to_string(file.value);
     std::string path(4096, '\0');
     const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
     path.resize(length < 0 ? 0 : static_cast<std::size_t>(length));

@@ -56,19 +56,19 @@ class FaultyDisk final : public test::ForwardingFiles {
  public:
   enum class Event : std::uint8_t { named, directory_synced, file_synced };
 
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
     if (write_error != 0) return codec::io_error(write_error, "pwrite");
     if (writes_left == 0) return codec::io_error(ENOSPC, "pwrite");
     if (writes_left > 0) --writes_left;
-    return ForwardingFiles::pwrite(fd, from, at);
+    return ForwardingFiles::pwrite(file, from, at);
   }
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override {
     if (sync_error != 0) return codec::io_error(sync_error, "sync");
     if (syncs_left >= 0 && syncs_left-- == 0) return codec::io_error(EIO, "sync");
     ++syncs;
-    const auto synced = status(fd);
+    const auto synced = status(file);
     note(synced && S_ISDIR(synced->st_mode) ? Event::directory_synced : Event::file_synced);
-    return ForwardingFiles::sync(fd, data_only);
+    return ForwardingFiles::sync(file, data_only);
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
@@ -80,40 +80,40 @@ class FaultyDisk final : public test::ForwardingFiles {
     codec::MutexLock lock(mutex_);
     return std::exchange(events_, {});
   }
-  void prefetch(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
-    const auto file = status(fd);
+  void prefetch(frame::OpenFile handle, frame::FileOffset at, std::uint64_t length) override {
+    const auto file = status(handle);
     EXPECT_TRUE(file && at.value + length <= static_cast<std::uint64_t>(file->st_size));
     asked_to_read += length;
-    ForwardingFiles::prefetch(fd, at, length);
+    ForwardingFiles::prefetch(handle, at, length);
   }
-  void start_writeback(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
+  void start_writeback(frame::OpenFile file, frame::FileOffset at, std::uint64_t length) override {
     asked_to_write += length;
-    ForwardingFiles::start_writeback(fd, at, length);
+    ForwardingFiles::start_writeback(file, at, length);
   }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
     if (Gate* gate = read_gate) gate->pass();
     if (before_read && asking == std::this_thread::get_id()) before_read();
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     auto status = changing(ForwardingFiles::status_at(dir, path));
     if (after_status && asking == std::this_thread::get_id()) after_status();
     return status;
   }
-  codec::Result<struct stat> status(frame::OpenFile fd) override { return changing(ForwardingFiles::status(fd)); }
-  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
-    if (operation == LOCK_UN) return ForwardingFiles::try_lock(fd, operation);
+  codec::Result<struct stat> status(frame::OpenFile file) override { return changing(ForwardingFiles::status(file)); }
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
+    if (operation == LOCK_UN) return ForwardingFiles::try_lock(file, operation);
     ++locks_tried;
     if (refused_locks != 0) {
       if (refused_locks > 0) --refused_locks;
       if (at_refused_lock) at_refused_lock();
       return false;
     }
-    return ForwardingFiles::try_lock(fd, operation);
+    return ForwardingFiles::try_lock(file, operation);
   }
-  codec::Result<void> flush(frame::OpenFile fd) override {
+  codec::Result<void> flush(frame::OpenFile file) override {
     ++flushes;
-    return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(fd);
+    return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(file);
   }
   std::atomic<bool> keeps_changing{false};  // every file, as far as its stamps tell
   std::atomic<int> flush_error{0};          // what the filesystem tells at close alone

@@ -58,9 +58,9 @@ class ExchangingFiles : public ForwardingFiles {
     arrive(path);
     return ForwardingFiles::make_node_at(dir, path, mode, device);
   }
-  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) override {
     arrive(to);
-    return ForwardingFiles::link_at(fd, to_dir, to);
+    return ForwardingFiles::link_at(file, to_dir, to);
   }
   codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir,
                                       const std::string& path) override {

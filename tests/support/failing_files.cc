@@ -98,83 +98,83 @@ Result<frame::OpenFile> FailingFiles::open_named(const std::string& path, int fl
   return run({Kind::open, -1, path}, [&] { return base_.open_named(path, flags); });
 }
 
-Result<frame::OpenFile> FailingFiles::reopen(frame::OpenFile fd, int flags) {
-  return run({Kind::open, fd, {}}, [&] { return base_.reopen(fd, flags); });
+Result<frame::OpenFile> FailingFiles::reopen(frame::OpenFile file, int flags) {
+  return run({Kind::open, file, {}}, [&] { return base_.reopen(file, flags); });
 }
 
-Result<std::vector<std::uint8_t>> FailingFiles::handle_of(frame::OpenFile fd) {
-  return run({Kind::status, fd, {}}, [&] { return base_.handle_of(fd); });
+Result<std::vector<std::uint8_t>> FailingFiles::handle_of(frame::OpenFile file) {
+  return run({Kind::status, file, {}}, [&] { return base_.handle_of(file); });
 }
 
 Result<frame::OpenFile> FailingFiles::open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) {
   return run({Kind::open, mount, {}}, [&] { return base_.open_handle(mount, handle, flags); });
 }
 
-Result<std::size_t> FailingFiles::pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) {
-  return run({Kind::read, fd, {}}, [&] { return base_.pread(fd, into, at); });
+Result<std::size_t> FailingFiles::pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) {
+  return run({Kind::read, file, {}}, [&] { return base_.pread(file, into, at); });
 }
 
-Result<struct stat> FailingFiles::status(frame::OpenFile fd) {
-  return run({Kind::status, fd, {}}, [&] { return base_.status(fd); });
+Result<struct stat> FailingFiles::status(frame::OpenFile file) {
+  return run({Kind::status, file, {}}, [&] { return base_.status(file); });
 }
 
 Result<struct stat> FailingFiles::status_at(frame::OpenFile dir, const std::string& path) {
   return run({Kind::status, dir, path}, [&] { return base_.status_at(dir, path); });
 }
 
-Result<struct statvfs> FailingFiles::filesystem_status(frame::OpenFile fd) {
-  return run({Kind::status, fd, {}}, [&] { return base_.filesystem_status(fd); });
+Result<struct statvfs> FailingFiles::filesystem_status(frame::OpenFile file) {
+  return run({Kind::status, file, {}}, [&] { return base_.filesystem_status(file); });
 }
 
 Result<std::vector<frame::DirectoryEntry>> FailingFiles::list(frame::OpenFile dir_fd) {
   return run({Kind::list, dir_fd, {}}, [&] { return base_.list(dir_fd); });
 }
 
-Result<std::string> FailingFiles::read_link(frame::OpenFile fd) {
-  return run({Kind::read_link, fd, {}}, [&] { return base_.read_link(fd); });
+Result<std::string> FailingFiles::read_link(frame::OpenFile file) {
+  return run({Kind::read_link, file, {}}, [&] { return base_.read_link(file); });
 }
 
-Result<frame::FileOffset> FailingFiles::seek(frame::OpenFile fd, frame::FileOffset from, int whence) {
-  return run({Kind::seek, fd, {}}, [&] { return base_.seek(fd, from, whence); });
+Result<frame::FileOffset> FailingFiles::seek(frame::OpenFile file, frame::FileOffset from, int whence) {
+  return run({Kind::seek, file, {}}, [&] { return base_.seek(file, from, whence); });
 }
 
-Result<void> FailingFiles::check_rights(frame::OpenFile fd, int rights) {
-  return run({Kind::get_attribute, fd, {}}, [&] { return base_.check_rights(fd, rights); });
+Result<void> FailingFiles::check_rights(frame::OpenFile file, int rights) {
+  return run({Kind::get_attribute, file, {}}, [&] { return base_.check_rights(file, rights); });
 }
 
-Result<std::vector<std::string>> FailingFiles::list_attributes(frame::OpenFile fd) {
-  return run({Kind::get_attribute, fd, {}}, [&] { return base_.list_attributes(fd); });
+Result<std::vector<std::string>> FailingFiles::list_attributes(frame::OpenFile file) {
+  return run({Kind::get_attribute, file, {}}, [&] { return base_.list_attributes(file); });
 }
 
-Result<std::string> FailingFiles::get_attribute(frame::OpenFile fd, const std::string& name) {
-  return run({Kind::get_attribute, fd, name}, [&] { return base_.get_attribute(fd, name); });
+Result<std::string> FailingFiles::get_attribute(frame::OpenFile file, const std::string& name) {
+  return run({Kind::get_attribute, file, name}, [&] { return base_.get_attribute(file, name); });
 }
 
 Result<frame::OpenFile> FailingFiles::create_at(frame::OpenFile dir, const std::string& path, int flags, mode_t mode) {
   return run({Kind::create, dir, path}, [&] { return base_.create_at(dir, path, flags, mode); });
 }
 
-Result<void> FailingFiles::pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) {
-  const auto fault = enter({Kind::write, fd, {}});
-  if (!fault) return base_.pwrite(fd, from, at);
+Result<void> FailingFiles::pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) {
+  const auto fault = enter({Kind::write, file, {}});
+  if (!fault) return base_.pwrite(file, from, at);
   if (fault->half) {
     // What lies in one sector is written whole or not at all.
     const std::uint64_t cut = std::max((at.value + from.size() / 2) / kSector * kSector, at.value);
-    static_cast<void>(base_.pwrite(fd, from.first(static_cast<std::size_t>(cut - at.value)), at));
+    static_cast<void>(base_.pwrite(file, from.first(static_cast<std::size_t>(cut - at.value)), at));
   }
   return codec::io_error(fault->error, "call that was made to fail");
 }
 
-Result<void> FailingFiles::truncate(frame::OpenFile fd, std::uint64_t size) {
-  return run({Kind::truncate, fd, {}}, [&] { return base_.truncate(fd, size); });
+Result<void> FailingFiles::truncate(frame::OpenFile file, std::uint64_t size) {
+  return run({Kind::truncate, file, {}}, [&] { return base_.truncate(file, size); });
 }
 
-Result<void> FailingFiles::allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) {
-  return run({Kind::allocate, fd, {}}, [&] { return base_.allocate(fd, mode, at, length); });
+Result<void> FailingFiles::allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) {
+  return run({Kind::allocate, file, {}}, [&] { return base_.allocate(file, mode, at, length); });
 }
 
-Result<void> FailingFiles::sync(frame::OpenFile fd, bool data_only) {
-  return run({Kind::sync, fd, {}}, [&] { return base_.sync(fd, data_only); });
+Result<void> FailingFiles::sync(frame::OpenFile file, bool data_only) {
+  return run({Kind::sync, file, {}}, [&] { return base_.sync(file, data_only); });
 }
 
 Result<void> FailingFiles::rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
@@ -194,41 +194,41 @@ Result<void> FailingFiles::make_node_at(frame::OpenFile dir, const std::string& 
   return run({Kind::make, dir, path}, [&] { return base_.make_node_at(dir, path, mode, device); });
 }
 
-Result<void> FailingFiles::link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) {
-  return run({Kind::make, to_dir, to}, [&] { return base_.link_at(fd, to_dir, to); });
+Result<void> FailingFiles::link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) {
+  return run({Kind::make, to_dir, to}, [&] { return base_.link_at(file, to_dir, to); });
 }
 
 Result<void> FailingFiles::make_symlink_at(const std::string& target, frame::OpenFile dir, const std::string& path) {
   return run({Kind::make, dir, path}, [&] { return base_.make_symlink_at(target, dir, path); });
 }
 
-Result<void> FailingFiles::change_mode(frame::OpenFile fd, mode_t mode) {
-  return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_mode(fd, mode); });
+Result<void> FailingFiles::change_mode(frame::OpenFile file, mode_t mode) {
+  return run({Kind::change_attributes, file, {}}, [&] { return base_.change_mode(file, mode); });
 }
 
-Result<void> FailingFiles::change_owner(frame::OpenFile fd, uid_t user, gid_t group) {
-  return run({Kind::change_attributes, fd, {}}, [&] { return base_.change_owner(fd, user, group); });
+Result<void> FailingFiles::change_owner(frame::OpenFile file, uid_t user, gid_t group) {
+  return run({Kind::change_attributes, file, {}}, [&] { return base_.change_owner(file, user, group); });
 }
 
-Result<void> FailingFiles::flush(frame::OpenFile fd) {
-  return run({Kind::sync, fd, {}}, [&] { return base_.flush(fd); });
+Result<void> FailingFiles::flush(frame::OpenFile file) {
+  return run({Kind::sync, file, {}}, [&] { return base_.flush(file); });
 }
 
-Result<void> FailingFiles::set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) {
-  return run({Kind::change_attributes, fd, {}}, [&] { return base_.set_times(fd, times); });
+Result<void> FailingFiles::set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) {
+  return run({Kind::change_attributes, file, {}}, [&] { return base_.set_times(file, times); });
 }
 
-Result<void> FailingFiles::set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+Result<void> FailingFiles::set_attribute(frame::OpenFile file, const std::string& name, const std::string& value,
                                          int flags) {
-  return run({Kind::change_attributes, fd, name}, [&] { return base_.set_attribute(fd, name, value, flags); });
+  return run({Kind::change_attributes, file, name}, [&] { return base_.set_attribute(file, name, value, flags); });
 }
 
-Result<void> FailingFiles::remove_attribute(frame::OpenFile fd, const std::string& name) {
-  return run({Kind::change_attributes, fd, name}, [&] { return base_.remove_attribute(fd, name); });
+Result<void> FailingFiles::remove_attribute(frame::OpenFile file, const std::string& name) {
+  return run({Kind::change_attributes, file, name}, [&] { return base_.remove_attribute(file, name); });
 }
 
-Result<bool> FailingFiles::try_lock(frame::OpenFile fd, int operation) {
-  return run({Kind::lock, fd, {}}, [&] { return base_.try_lock(fd, operation); });
+Result<bool> FailingFiles::try_lock(frame::OpenFile file, int operation) {
+  return run({Kind::lock, file, {}}, [&] { return base_.try_lock(file, operation); });
 }
 
 }  // namespace cframefs::test

@@ -95,51 +95,51 @@ class FailingFiles : public frame::FileOps {
 
   codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override;
   codec::Result<frame::OpenFile> open_named(const std::string& path, int flags) override;
-  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override;
-  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile fd) override;
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile file, int flags) override;
+  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile file) override;
   codec::Result<frame::OpenFile> open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) override;
-  void close(frame::OpenFile fd) override { base_.close(fd); }
-  std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile fd) const override {
-    return base_.system_descriptor(fd);
+  void close(frame::OpenFile file) override { base_.close(file); }
+  std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile file) const override {
+    return base_.system_descriptor(file);
   }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override;
-  codec::Result<struct stat> status(frame::OpenFile fd) override;
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<struct stat> status(frame::OpenFile file) override;
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override;
-  codec::Result<struct statvfs> filesystem_status(frame::OpenFile fd) override;
+  codec::Result<struct statvfs> filesystem_status(frame::OpenFile file) override;
   codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override;
-  codec::Result<std::string> read_link(frame::OpenFile fd) override;
-  codec::Result<frame::FileOffset> seek(frame::OpenFile fd, frame::FileOffset from, int whence) override;
-  void note_access(frame::OpenFile fd) override { base_.note_access(fd); }
-  void prefetch(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
-    base_.prefetch(fd, at, length);
+  codec::Result<std::string> read_link(frame::OpenFile file) override;
+  codec::Result<frame::FileOffset> seek(frame::OpenFile file, frame::FileOffset from, int whence) override;
+  void note_access(frame::OpenFile file) override { base_.note_access(file); }
+  void prefetch(frame::OpenFile file, frame::FileOffset at, std::uint64_t length) override {
+    base_.prefetch(file, at, length);
   }
-  codec::Result<void> check_rights(frame::OpenFile fd, int rights) override;
-  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile fd) override;
-  codec::Result<std::string> get_attribute(frame::OpenFile fd, const std::string& name) override;
+  codec::Result<void> check_rights(frame::OpenFile file, int rights) override;
+  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile file) override;
+  codec::Result<std::string> get_attribute(frame::OpenFile file, const std::string& name) override;
   codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
                                            mode_t mode) override;
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override;
-  codec::Result<void> truncate(frame::OpenFile fd, std::uint64_t size) override;
-  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override;
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override;
-  void start_writeback(frame::OpenFile fd, frame::FileOffset at, std::uint64_t length) override {
-    base_.start_writeback(fd, at, length);
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(frame::OpenFile file, std::uint64_t size) override;
+  codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override;
+  void start_writeback(frame::OpenFile file, frame::FileOffset at, std::uint64_t length) override {
+    base_.start_writeback(file, at, length);
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override;
   codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override;
   codec::Result<void> make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) override;
   codec::Result<void> make_node_at(frame::OpenFile dir, const std::string& path, mode_t mode, dev_t device) override;
-  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override;
+  codec::Result<void> link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) override;
   codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir, const std::string& path) override;
-  codec::Result<void> change_mode(frame::OpenFile fd, mode_t mode) override;
-  codec::Result<void> change_owner(frame::OpenFile fd, uid_t user, gid_t group) override;
-  codec::Result<void> flush(frame::OpenFile fd) override;
-  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override;
-  codec::Result<void> set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+  codec::Result<void> change_mode(frame::OpenFile file, mode_t mode) override;
+  codec::Result<void> change_owner(frame::OpenFile file, uid_t user, gid_t group) override;
+  codec::Result<void> flush(frame::OpenFile file) override;
+  codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override;
+  codec::Result<void> set_attribute(frame::OpenFile file, const std::string& name, const std::string& value,
                                     int flags) override;
-  codec::Result<void> remove_attribute(frame::OpenFile fd, const std::string& name) override;
-  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override;
+  codec::Result<void> remove_attribute(frame::OpenFile file, const std::string& name) override;
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override;
 
  private:
   /// How a call fails, if it does.

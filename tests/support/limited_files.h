@@ -62,36 +62,36 @@ class LimitedFiles : public ForwardingFiles {
                                            mode_t mode) override {
     return opened(path, ForwardingFiles::create_at(dir, spelling(dir, path), flags, mode));
   }
-  codec::Result<frame::OpenFile> reopen(frame::OpenFile fd, int flags) override {
-    auto again = ForwardingFiles::reopen(fd, flags);
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile file, int flags) override {
+    auto again = ForwardingFiles::reopen(file, flags);
     if (again) {
       codec::MutexLock lock(mutex_);
-      if (const auto found = inodes_.find(fd.value); found != inodes_.end()) inodes_[again->value] = found->second;
+      if (const auto found = inodes_.find(file.value); found != inodes_.end()) inodes_[again->value] = found->second;
     }
     return again;
   }
-  void close(frame::OpenFile fd) override {
+  void close(frame::OpenFile file) override {
     {
       codec::MutexLock lock(mutex_);
-      inodes_.erase(fd.value);
+      inodes_.erase(file.value);
     }
-    const auto closed = limits_.renames_open_files ? ForwardingFiles::status(fd) : codec::io_error(0, "close");
-    ForwardingFiles::close(fd);
+    const auto closed = limits_.renames_open_files ? ForwardingFiles::status(file) : codec::io_error(0, "close");
+    ForwardingFiles::close(file);
     if (closed) remove_renamed(closed->st_ino);
   }
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
-    if (is_gone(fd)) return codec::io_error(ESTALE, "pread");
-    return ForwardingFiles::pread(fd, into, at);
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
+    if (is_gone(file)) return codec::io_error(ESTALE, "pread");
+    return ForwardingFiles::pread(file, into, at);
   }
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
-    if (is_gone(fd)) return codec::io_error(ESTALE, "pwrite");
-    return ForwardingFiles::pwrite(fd, from, at);
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
+    if (is_gone(file)) return codec::io_error(ESTALE, "pwrite");
+    return ForwardingFiles::pwrite(file, from, at);
   }
-  codec::Result<struct stat> status(frame::OpenFile fd) override {
-    if (is_gone(fd)) return codec::io_error(ESTALE, "stat");
-    auto status = shown(ForwardingFiles::status(fd));
+  codec::Result<struct stat> status(frame::OpenFile file) override {
+    if (is_gone(file)) return codec::io_error(ESTALE, "stat");
+    auto status = shown(ForwardingFiles::status(file));
     codec::MutexLock lock(mutex_);
-    if (const auto found = inodes_.find(fd.value); status && found != inodes_.end()) status->st_ino = found->second;
+    if (const auto found = inodes_.find(file.value); status && found != inodes_.end()) status->st_ino = found->second;
     return status;
   }
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
@@ -125,9 +125,9 @@ class LimitedFiles : public ForwardingFiles {
   codec::Result<void> make_directory_at(frame::OpenFile dir, const std::string& path, mode_t mode) override {
     return ForwardingFiles::make_directory_at(dir, spelling(dir, path), mode);
   }
-  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) override {
     if (limits_.no_links) return codec::io_error(EPERM, "link");
-    return ForwardingFiles::link_at(fd, to_dir, spelling(to_dir, to));
+    return ForwardingFiles::link_at(file, to_dir, spelling(to_dir, to));
   }
   codec::Result<void> make_symlink_at(const std::string& target, frame::OpenFile dir,
                                       const std::string& path) override {
@@ -135,60 +135,60 @@ class LimitedFiles : public ForwardingFiles {
     return ForwardingFiles::make_symlink_at(target, dir, spelling(dir, path));
   }
 
-  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile fd) override {
+  codec::Result<std::vector<std::uint8_t>> handle_of(frame::OpenFile file) override {
     if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "handle");
-    return ForwardingFiles::handle_of(fd);
+    return ForwardingFiles::handle_of(file);
   }
   codec::Result<frame::OpenFile> open_handle(frame::OpenFile mount, codec::ByteView handle, int flags) override {
     if (limits_.no_handles) return codec::io_error(EOPNOTSUPP, "open");
     if (limits_.gone_handles) return codec::io_error(ESTALE, "open");
     return ForwardingFiles::open_handle(mount, handle, flags);
   }
-  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile fd) override {
+  codec::Result<std::vector<std::string>> list_attributes(frame::OpenFile file) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "listxattr");
-    return ForwardingFiles::list_attributes(fd);
+    return ForwardingFiles::list_attributes(file);
   }
-  codec::Result<std::string> get_attribute(frame::OpenFile fd, const std::string& name) override {
+  codec::Result<std::string> get_attribute(frame::OpenFile file, const std::string& name) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "getxattr");
-    return ForwardingFiles::get_attribute(fd, name);
+    return ForwardingFiles::get_attribute(file, name);
   }
-  codec::Result<void> set_attribute(frame::OpenFile fd, const std::string& name, const std::string& value,
+  codec::Result<void> set_attribute(frame::OpenFile file, const std::string& name, const std::string& value,
                                     int flags) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "setxattr");
-    return ForwardingFiles::set_attribute(fd, name, value, flags);
+    return ForwardingFiles::set_attribute(file, name, value, flags);
   }
-  codec::Result<void> remove_attribute(frame::OpenFile fd, const std::string& name) override {
+  codec::Result<void> remove_attribute(frame::OpenFile file, const std::string& name) override {
     if (limits_.no_xattr) return codec::io_error(EOPNOTSUPP, "removexattr");
-    return ForwardingFiles::remove_attribute(fd, name);
+    return ForwardingFiles::remove_attribute(file, name);
   }
-  codec::Result<void> change_mode(frame::OpenFile fd, mode_t mode) override {
+  codec::Result<void> change_mode(frame::OpenFile file, mode_t mode) override {
     if (limits_.no_chmod) return codec::io_error(EPERM, "chmod");
-    return ForwardingFiles::change_mode(fd, mode);
+    return ForwardingFiles::change_mode(file, mode);
   }
-  codec::Result<void> change_owner(frame::OpenFile fd, uid_t user, gid_t group) override {
+  codec::Result<void> change_owner(frame::OpenFile file, uid_t user, gid_t group) override {
     if (limits_.no_chown) return codec::io_error(EPERM, "chown");
-    return ForwardingFiles::change_owner(fd, user, group);
+    return ForwardingFiles::change_owner(file, user, group);
   }
-  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
+  codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override {
     if (limits_.no_times) return codec::io_error(EPERM, "utimens");
-    return ForwardingFiles::set_times(fd, times);
+    return ForwardingFiles::set_times(file, times);
   }
-  codec::Result<void> allocate(frame::OpenFile fd, int mode, frame::FileOffset at, std::uint64_t length) override {
+  codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override {
     if (limits_.no_holes) return codec::io_error(EOPNOTSUPP, "fallocate");
-    return ForwardingFiles::allocate(fd, mode, at, length);
+    return ForwardingFiles::allocate(file, mode, at, length);
   }
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile handle, bool data_only) override {
     if (limits_.no_directory_sync) {
-      const auto file = ForwardingFiles::status(fd);
+      const auto file = ForwardingFiles::status(handle);
       if (file && S_ISDIR(file->st_mode)) return codec::io_error(EINVAL, "fsync");
     }
-    return ForwardingFiles::sync(fd, data_only);
+    return ForwardingFiles::sync(handle, data_only);
   }
-  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
     if (limits_.no_flock) return codec::io_error(ENOSYS, "flock");
-    const int mode = ::fcntl(fd.value, F_GETFL) & O_ACCMODE;
+    const int mode = ::fcntl(file.value, F_GETFL) & O_ACCMODE;
     if (limits_.locks_need_mode && operation == LOCK_EX && mode == O_RDONLY) return codec::io_error(EBADF, "flock");
-    return ForwardingFiles::try_lock(fd, operation);
+    return ForwardingFiles::try_lock(file, operation);
   }
 
   std::atomic<int> lists{0};
@@ -210,10 +210,11 @@ class LimitedFiles : public ForwardingFiles {
     }
     return name;
   }
-  static std::string own_descriptor(frame::OpenFile fd) { return "/proc/self/fd/" + std::to_string(fd.value); }
-  bool is_gone(frame::OpenFile fd) const {
+  static std::string own_descriptor(frame::OpenFile file) { return "/proc/self/fd/" + std::to_string(file.value); }
+  bool is_gone(frame::OpenFile file) const {
     struct stat status {};
-    return limits_.gone_is_stale && ::fstat(fd.value, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0;
+    return limits_.gone_is_stale && ::fstat(file.value, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_nlink == 0;
   }
   /// Whether this process has a file open for more than its name.
   static bool is_open(const struct stat& file) {

@@ -67,7 +67,7 @@ class NpyInput final : public SeekableInput {
 
   Result<std::size_t> read(codec::ByteSpan into) override {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), end_ - at_));
-    auto got = files_.pread(file_.fd(), into.first(size), frame::FileOffset{at_});
+    auto got = files_.pread(file_.handle(), into.first(size), frame::FileOffset{at_});
     if (got) at_ += *got;
     return got;
   }
@@ -244,12 +244,12 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(files, *fd);
-  const auto status = files.status(file.fd());
+  const auto status = files.status(file.handle());
   if (!status) return Failure(status.error());
   if (!S_ISREG(status->st_mode)) return std::optional<Plan>();
   std::vector<std::uint8_t> head(
       std::min<std::size_t>(static_cast<std::size_t>(status->st_size), frame::kMaxNpyHeader));
-  const auto got = files.pread(file.fd(), head, frame::FileOffset{0});
+  const auto got = files.pread(file.handle(), head, frame::FileOffset{0});
   if (!got) return Failure(got.error());
   head.resize(*got);
   if (!frame::has_npy_magic(head)) return std::optional<Plan>();
@@ -272,7 +272,7 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
 int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, Io& io) {
   auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
-  frame::NewFrameFile frame(frame::system_files(), file->fd(), plan.frame);
+  frame::NewFrameFile frame(frame::system_files(), file->handle(), plan.frame);
   if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
   if (auto done = frame.finish(plan.vlmetalayers); !done) return report_failure(io, done.error(), options.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
@@ -288,8 +288,8 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
   Progress progress(io, "converting", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto packed =
-      pack_frame(*plan.input, plan.frame, frame::system_files(), file->fd(), workers, show, io.stop, plan.vlmetalayers);
+  const auto packed = pack_frame(*plan.input, plan.frame, frame::system_files(), file->handle(), workers, show, io.stop,
+                                 plan.vlmetalayers);
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
@@ -314,7 +314,7 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   std::uint64_t at = 0;
   bool write_failed = false;
   const Sink sink = [&](codec::ByteView bytes) {
-    auto put = frame::system_files().pwrite(file->fd(), bytes, frame::FileOffset{at});
+    auto put = frame::system_files().pwrite(file->handle(), bytes, frame::FileOffset{at});
     write_failed = !put;
     at += bytes.size();
     progress.update(at, (*view)->size());

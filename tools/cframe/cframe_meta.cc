@@ -103,7 +103,7 @@ codec::Result<std::vector<std::uint8_t>> read_content(const std::string& argumen
   std::vector<std::uint8_t> content;
   std::vector<std::uint8_t> piece(1 << 16);
   while (true) {
-    const auto got = files.pread(file.fd(), piece, frame::FileOffset{content.size()});
+    const auto got = files.pread(file.handle(), piece, frame::FileOffset{content.size()});
     if (!got) return codec::Failure(with_path(got.error(), path));
     content.insert(content.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(*got));
     if (content.size() > kMaxContent) {

@@ -109,7 +109,7 @@ class Source final : public Input {
   ReadAt read_at() const {
     if (size_.value_or(0) == 0) return nullptr;
     return [this](codec::ByteSpan into, std::uint64_t at) {
-      auto got = frame::system_files().pread(file_->fd(), into, frame::FileOffset{at});
+      auto got = frame::system_files().pread(file_->handle(), into, frame::FileOffset{at});
       if (!got) got.error().path = name_;
       return got;
     };
@@ -150,7 +150,7 @@ class Source final : public Input {
       std::vector<std::uint8_t> piece(kTunePiece);
       // A multiple of kTunePiece, at which items of any common size begin.
       const std::uint64_t at = *size_ / kTunePieces * i / kTunePiece * kTunePiece;
-      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      const auto got = frame::system_files().pread(file_->handle(), piece, frame::FileOffset{at});
       if (!got) return codec::Failure(got.error());
       piece.resize(*got);
       if (!piece.empty()) pieces.push_back(std::move(piece));
@@ -164,7 +164,7 @@ class Source final : public Input {
     for (std::size_t i = 0; i < kTypicalPieces && all.size() < frame::kSampleBytes; ++i) {
       std::vector<std::uint8_t> piece(kTypicalPiece);
       const std::uint64_t at = *size_ / kTypicalPieces * i / frame::kItemsAlign * frame::kItemsAlign;
-      const auto got = frame::system_files().pread(file_->fd(), piece, frame::FileOffset{at});
+      const auto got = frame::system_files().pread(file_->handle(), piece, frame::FileOffset{at});
       if (!got) return codec::Failure(got.error());
       piece.resize(*got / frame::kItemsAlign * frame::kItemsAlign);
       const bool one_value = std::adjacent_find(piece.begin(), piece.end(), std::not_equal_to<>()) == piece.end();
@@ -258,7 +258,7 @@ int run_pack(const PackOptions& options, Io& io) {
   };
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
   const auto packed =
-      pack_frame(*source, *frame, frame::system_files(), file->fd(), workers, show, io.stop, {}, source->read_at());
+      pack_frame(*source, *frame, frame::system_files(), file->handle(), workers, show, io.stop, {}, source->read_at());
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);

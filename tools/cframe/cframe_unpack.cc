@@ -37,11 +37,11 @@ struct UnpackOptions {
 /// Writes the bytes of a view into an empty file.
 class Unpacker {
  public:
-  Unpacker(const FlatView& view, frame::OpenFile fd, unsigned workers, Io& io)
+  Unpacker(const FlatView& view, frame::OpenFile file, unsigned workers, Io& io)
       : view_(view),
         container_(view.container()),
         total_(view.size()),
-        fd_(fd),
+        file_(file),
         workers_(workers),
         io_(io),
         progress_(io, "unpacking", Progress::Unit::bytes) {}
@@ -57,7 +57,7 @@ class Unpacker {
       if (auto done = write_until(*end); !done) return done;
     }
     progress_.finish();
-    return frame::system_files().truncate(fd_, total_);
+    return frame::system_files().truncate(file_, total_);
   }
 
   /// Returns true if run() failed in a write to the output.
@@ -81,7 +81,7 @@ class Unpacker {
 
   Result<void> write_until(std::uint64_t end) {
     const Sink sink = [this](codec::ByteView bytes) {
-      auto put = frame::system_files().pwrite(fd_, bytes, frame::FileOffset{at_});
+      auto put = frame::system_files().pwrite(file_, bytes, frame::FileOffset{at_});
       write_failed_ = !put;
       if (!put) return put;
       at_ += bytes.size();
@@ -94,7 +94,7 @@ class Unpacker {
   const FlatView& view_;
   const Container& container_;
   const std::uint64_t total_;
-  const frame::OpenFile fd_;
+  const frame::OpenFile file_;
   const unsigned workers_;
   Io& io_;
   Progress progress_;
@@ -134,7 +134,7 @@ int run_unpack(const UnpackOptions& options, Io& io) {
   auto file = ResultFile::create(options.out, options.force, is_stream ? FileTraits() : *traits, io);
   if (!file) return report_failure(io, file.error(), options.out);
   const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  Unpacker unpacker(**view, file->fd(), workers, io);
+  Unpacker unpacker(**view, file->handle(), workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {
     return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : input->name());
   }

@@ -34,7 +34,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   OpenedWriter opened;
   opened.directory = frame::Descriptor(files, *directory);
   // Another user may have exchanged directories while the path was being resolved.
-  const auto named = files.status(file->fd());
+  const auto named = files.status(file->handle());
   const auto found = files.status_at(*directory, real.filename().string());
   if (!named || !found || named->st_ino != found->st_ino || named->st_dev != found->st_dev) {
     return codec::Failure(with_path(codec::stale("another file has replaced it").value(), path));

@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kCopyPiece = std::size_t{1} << 20;
 constexpr const char* kSparseIndex = "chunks.b2frame";
 
-Result<void> copy_all(Input& input, frame::FileOps& files, frame::OpenFile fd) {
+Result<void> copy_all(Input& input, frame::FileOps& files, frame::OpenFile file) {
   std::vector<std::uint8_t> piece(kCopyPiece);
   for (std::uint64_t at = 0;;) {
     const auto got = input.read(piece);
     if (!got) return Failure(got.error());
-    if (auto put = files.pwrite(fd, codec::ByteView(piece).first(*got), frame::FileOffset{at}); !put) return put;
+    if (auto put = files.pwrite(file, codec::ByteView(piece).first(*got), frame::FileOffset{at}); !put) return put;
     if (*got < piece.size()) return {};
     at += *got;
   }
@@ -33,7 +33,7 @@ Result<struct stat> status_of_path(const std::string& path, int flags) {
   frame::FileOps& files = frame::system_files();
   const auto fd = files.open_named(path, O_PATH | flags);
   if (!fd) return Failure(fd.error());
-  return files.status(Descriptor(files, *fd).fd());
+  return files.status(Descriptor(files, *fd).handle());
 }
 
 bool is_same(const Result<struct stat>& a, const Result<struct stat>& b) {
@@ -68,8 +68,8 @@ Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
   }
   auto copy = make_unnamed_file(files);
   if (!copy) return failed(copy.error());
-  if (auto copied = copy_all(*io.in, files, copy->fd()); !copied) return failed(copied.error());
-  file.path_ = "/proc/self/fd/" + std::to_string(files.system_descriptor(copy->fd())->number);
+  if (auto copied = copy_all(*io.in, files, copy->handle()); !copied) return failed(copied.error());
+  file.path_ = "/proc/self/fd/" + std::to_string(files.system_descriptor(copy->handle())->number);
   file.copy_ = std::make_shared<const Descriptor>(std::move(*copy));
   return file;
 }
@@ -83,9 +83,9 @@ Result<FileTraits> traits_of(const std::string& path) {
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files, *fd);
-  const auto status = files.status(file.fd());
+  const auto status = files.status(file.handle());
   if (!status) return Failure(status.error());
-  const auto index = S_ISDIR(status->st_mode) ? files.status_at(file.fd(), kSparseIndex) : status;
+  const auto index = S_ISDIR(status->st_mode) ? files.status_at(file.handle(), kSparseIndex) : status;
   return FileTraits::of(index ? *index : *status);
 }
 

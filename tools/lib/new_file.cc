@@ -49,7 +49,8 @@ Result<NewFile> NewFile::create(frame::FileOps& files, const std::string& path, 
 }
 
 NewFile::~NewFile() {
-  if (file_.is_open() && !temporary_.empty()) static_cast<void>(files_->remove_at(directory_.fd(), temporary_, false));
+  if (file_.is_open() && !temporary_.empty())
+    static_cast<void>(files_->remove_at(directory_.handle(), temporary_, false));
 }
 
 Failure NewFile::refused(const std::string& why) const {
@@ -70,7 +71,7 @@ Result<void> NewFile::open_directory() {
 }
 
 Result<void> NewFile::check_place() const {
-  const auto there = files_->status_at(directory_.fd(), name_);
+  const auto there = files_->status_at(directory_.handle(), name_);
   if (!there) {
     if (there.error().sys == ENOENT) return {};
     return Failure(there.error());
@@ -85,7 +86,7 @@ Result<void> NewFile::make_file(mode_t mode) {
 }
 
 Result<void> NewFile::make_unnamed(mode_t mode) {
-  const auto fd = files_->create_at(directory_.fd(), ".", O_RDWR | O_TMPFILE, mode);
+  const auto fd = files_->create_at(directory_.handle(), ".", O_RDWR | O_TMPFILE, mode);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(*files_, *fd);
   // publish() names the file through /proc, which may be missing.
@@ -93,17 +94,17 @@ Result<void> NewFile::make_unnamed(mode_t mode) {
   if (!again) return Failure(again.error());
   files_->close(*again);
   file_ = std::move(file);
-  static_cast<void>(files_->try_lock(file_.fd(), LOCK_EX));
+  static_cast<void>(files_->try_lock(file_.handle(), LOCK_EX));
   return {};
 }
 
 Result<void> NewFile::make_temporary(mode_t mode) {
   return with_free_name([&]() -> Result<void> {
-    const auto fd = files_->create_at(directory_.fd(), temporary_, O_RDWR | O_EXCL, mode);
+    const auto fd = files_->create_at(directory_.handle(), temporary_, O_RDWR | O_EXCL, mode);
     if (!fd) return Failure(fd.error());
     file_ = frame::Descriptor(*files_, *fd);
     // Ignore errors: remove_left_over() removes only files that it can lock.
-    static_cast<void>(files_->try_lock(file_.fd(), LOCK_EX));
+    static_cast<void>(files_->try_lock(file_.handle(), LOCK_EX));
     return {};
   });
 }
@@ -129,29 +130,29 @@ Result<void> NewFile::with_free_name(const std::function<Result<void>()>& make) 
 
 /// Removes the file temporary_ if no program is writing it. Returns false if the file still exists.
 bool NewFile::remove_left_over() const {
-  const auto fd = files_->open_at(directory_.fd(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto fd = files_->open_at(directory_.handle(), temporary_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return fd.error().sys == ENOENT;
   const frame::Descriptor file(*files_, *fd);
-  const auto status = files_->status(file.fd());
+  const auto status = files_->status(file.handle());
   if (!status || !S_ISREG(status->st_mode) || status->st_uid != ::geteuid()) return false;
   const auto age = std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(status->st_mtim.tv_sec);
   if (age < kLeftAlone) return false;
-  const auto locked = files_->try_lock(file.fd(), LOCK_EX);
+  const auto locked = files_->try_lock(file.handle(), LOCK_EX);
   if (!locked || !*locked) return false;
   // Another program may have replaced it before this one had the lock.
-  const auto named = files_->status_at(directory_.fd(), temporary_);
+  const auto named = files_->status_at(directory_.handle(), temporary_);
   if (!named || named->st_ino != status->st_ino || named->st_dev != status->st_dev) return false;
-  return files_->remove_at(directory_.fd(), temporary_, false).has_value();
+  return files_->remove_at(directory_.handle(), temporary_, false).has_value();
 }
 
 Result<void> NewFile::take_place() {
-  const frame::OpenFile directory = directory_.fd();
+  const frame::OpenFile directory = directory_.handle();
   const bool unnamed = temporary_.empty();
   Result<void> named;
   if (unnamed && !replace_) {
-    named = files_->link_at(fd(), directory, name_);
+    named = files_->link_at(handle(), directory, name_);
   } else if (unnamed) {
-    named = with_free_name([&] { return files_->link_at(fd(), directory, temporary_); });
+    named = with_free_name([&] { return files_->link_at(handle(), directory, temporary_); });
   }
   if (named && replace_) return files_->rename_at(directory, temporary_, directory, name_, 0);
   if (named && !unnamed) named = frame::give_free_name(*files_, directory, temporary_, name_);
@@ -160,13 +161,13 @@ Result<void> NewFile::take_place() {
 }
 
 Result<void> NewFile::publish() {
-  auto done = files_->sync(fd(), false);
-  if (done && times_) done = files_->set_times(fd(), *times_);
+  auto done = files_->sync(handle(), false);
+  if (done && times_) done = files_->set_times(handle(), *times_);
   if (done) done = take_place();
   if (!done) return at_path(done.error(), path_);
   temporary_.clear();
   file_.reset();
-  if (auto synced = frame::sync_directory(*files_, directory_.fd()); !synced) return at_path(synced.error(), path_);
+  if (auto synced = frame::sync_directory(*files_, directory_.handle()); !synced) return at_path(synced.error(), path_);
   return {};
 }
 

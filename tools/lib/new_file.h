@@ -28,7 +28,7 @@ class NewFile {
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();
 
-  frame::OpenFile fd() const { return file_.fd(); }
+  frame::OpenFile handle() const { return file_.handle(); }
 
   /// Makes publish() set these times of access and modification.
   void keep_times(const std::array<struct timespec, 2>& times) { times_ = times; }

@@ -42,7 +42,7 @@ Result<void> ResultFile::publish() {
   if (named_) return named_->publish();
   std::vector<std::uint8_t> piece(kOutputPiece);
   for (std::uint64_t at = 0;;) {
-    const auto got = frame::system_files().pread(fd(), piece, frame::FileOffset{at});
+    const auto got = frame::system_files().pread(handle(), piece, frame::FileOffset{at});
     if (!got) return of_output(got.error());
     auto put = io_->out.write(codec::ByteView(piece).first(*got));
     // EPIPE: the reader has read enough.

@@ -20,7 +20,7 @@ class ResultFile {
                                           const char* remedy = "; --force replaces it");
 
   /// Returns the open file to write to, at any offset.
-  frame::OpenFile fd() const { return named_ ? named_->fd() : unnamed_.fd(); }
+  frame::OpenFile handle() const { return named_ ? named_->handle() : unnamed_.handle(); }
   codec::Result<void> publish();
 
  private:

@@ -41,10 +41,10 @@ Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   const auto top = store_files().open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!top) return Failure(top.error());
   const Descriptor store(store_files(), *top);
-  const auto status = store_files().status(store.fd());
+  const auto status = store_files().status(store.handle());
   if (!status) return Failure(status.error());
   if (!S_ISDIR(status->st_mode)) return leaves;
-  auto inside = store_files().leaves(store.fd());
+  auto inside = store_files().leaves(store.handle());
   if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
   if (!inside) return Failure(inside.error());
   const std::string prefix = path + "/";

@@ -24,10 +24,10 @@ struct Packed {
 /// Reads at an offset of the input; returns less than `into` only at the end. Threads may call it concurrently.
 using ReadAt = std::function<codec::Result<std::size_t>(codec::ByteSpan into, std::uint64_t at)>;
 
-/// Packs all bytes of `input` into the empty file `fd`, with these variable-length metalayers (uncompressed contents).
+/// Packs all bytes of `input` into the empty file `out`, with these variable-length metalayers (uncompressed contents).
 /// `workers`: the number of threads, including the calling one, at least 1. `progress`: called after each chunk of the
 /// calling thread. `read_at`: used instead of input.read() if set.
-codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile fd,
+codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile out,
                                  unsigned workers, const std::function<void(const Packed&)>& progress,
                                  const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers = {},
                                  const ReadAt& read_at = nullptr);

@@ -179,7 +179,7 @@ TEST_F(SparseStatesTest, ALaterWriterKeepsHeldStates) {
   frame::WriterOptions options;
   options.sparse_registry = std::make_shared<frame::SparseRegistry>();
   const auto open_one = [&] {
-    auto writer = frame::FrameWriter::open(files(), dir_.fd(), "x.b2frame", nullptr, options);
+    auto writer = frame::FrameWriter::open(files(), dir_.handle(), "x.b2frame", nullptr, options);
     EXPECT_TRUE(writer);
     return writer ? std::move(*writer) : nullptr;
   };
@@ -222,10 +222,10 @@ TEST_F(SparseStatesTest, AFileThatReusesTheNumberOfADeadOneStays) {
 TEST_F(SparseStatesTest, FilesStayIfTheNewIndexMayNotBeDurable) {
   class FailsDirectories : public test::ForwardingFiles {
    public:
-    codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
-      const auto synced = status(fd);
+    codec::Result<void> sync(frame::OpenFile file, bool data_only) override {
+      const auto synced = status(file);
       if (failing && synced && S_ISDIR(synced->st_mode) && ++directories == 2) return codec::io_error(EIO, "sync");
-      return ForwardingFiles::sync(fd, data_only);
+      return ForwardingFiles::sync(file, data_only);
     }
     bool failing = true;
     int directories = 0;

@@ -80,7 +80,7 @@ class OddChunksTest : public ::testing::TestWithParam<std::tuple<std::int32_t, b
 };
 
 TEST_P(OddChunksTest, ZerosAfterTheEndAreReadableByTheReferenceLibrary) {
-  const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.fd(), "x.b2frame", nullptr);
+  const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.handle(), "x.b2frame", nullptr);
   for (const std::size_t size : {100U, 103U, 61U, 300U, 0U, 90U}) {
     expect_ok(model_.resize(*writer, size));
     expect_ok(writer->commit(Durability::durable));
@@ -91,7 +91,7 @@ TEST_P(OddChunksTest, ZerosAfterTheEndAreReadableByTheReferenceLibrary) {
 }
 
 TEST_P(OddChunksTest, RepeatedResizesLeaveNoSpecialChunkOfAnotherLength) {
-  const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.fd(), "x.b2frame", nullptr);
+  const auto writer = *frame::FrameWriter::open(frame::system_files(), dir_.handle(), "x.b2frame", nullptr);
   std::mt19937 random(3);
   for (unsigned step = 0; step < 200; ++step) {
     const std::size_t size = model_.plain.size();

@@ -34,15 +34,15 @@ constexpr const char* kName = "frame.b2frame";
 /// Calls `before_switch` once, before the header fields are written, and `at_lock` once, at the next attempt to lock.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
     if (at.value == frame::kSwitchBegin) {
       if (auto once = std::exchange(before_switch, nullptr)) once();
     }
-    return ForwardingFiles::pwrite(fd, from, at);
+    return ForwardingFiles::pwrite(file, from, at);
   }
-  codec::Result<bool> try_lock(frame::OpenFile fd, int operation) override {
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
     if (auto once = std::exchange(at_lock, nullptr)) once();
-    return ForwardingFiles::try_lock(fd, operation);
+    return ForwardingFiles::try_lock(file, operation);
   }
   std::function<void()> before_switch;
   std::function<void()> at_lock;
@@ -61,7 +61,7 @@ class AdvisoryLockTest : public ::testing::Test {
 
   std::unique_ptr<FrameWriter> open(frame::WriterOptions options = {}) {
     options.lock_timeout = std::chrono::milliseconds(20);
-    auto writer = FrameWriter::open(files_, dir_.fd(), kName, nullptr, options);
+    auto writer = FrameWriter::open(files_, dir_.handle(), kName, nullptr, options);
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }
@@ -85,7 +85,7 @@ class AdvisoryLockTest : public ::testing::Test {
     const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), O_RDONLY);
     EXPECT_TRUE(fd);
     frame::Descriptor reader(frame::system_files(), *fd);
-    EXPECT_EQ(::flock(reader.fd().value, operation | LOCK_NB), 0);
+    EXPECT_EQ(::flock(reader.handle().value, operation | LOCK_NB), 0);
     return reader;
   }
   void expect_first_chunk(unsigned seed) {
@@ -184,8 +184,8 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsIgnoredOnlyAtTheLastAttempt) 
 class FrameOfAnotherUser final : public test::ForwardingFiles {
  public:
   explicit FrameOfAnotherUser(ino_t frame) : frame_(frame) {}
-  codec::Result<struct stat> status(frame::OpenFile fd) override {
-    auto found = ForwardingFiles::status(fd);
+  codec::Result<struct stat> status(frame::OpenFile file) override {
+    auto found = ForwardingFiles::status(file);
     if (found && found->st_ino == frame_) {
       ++found->st_uid;
       ++found->st_gid;
@@ -200,10 +200,10 @@ class FrameOfAnotherUser final : public test::ForwardingFiles {
 TEST_F(AdvisoryLockTest, ASideCarThatTheFramesOwnerMayNotWriteIsNotWritten) {
   const test::Bytes secret(16, 7);
   const auto side_car = temp_.write(frame::side_car_path(kName), secret);
-  FrameOfAnotherUser files(files_.status_at(dir_.fd(), kName)->st_ino);
+  FrameOfAnotherUser files(files_.status_at(dir_.handle(), kName)->st_ino);
   for (const bool may_write : {false, true}) {
     std::filesystem::permissions(side_car, std::filesystem::perms(may_write ? 0666 : 0644));
-    auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr);
+    auto writer = FrameWriter::open(files, dir_.handle(), kName, nullptr);
     ASSERT_TRUE(writer);
     EXPECT_TRUE(commit(**writer, may_write ? 2 : 1));
     EXPECT_EQ(test::file_bytes(side_car) != secret, may_write) << "the counter in the side-car";
@@ -215,7 +215,7 @@ TEST_F(AdvisoryLockTest, ASideCarLockedOnlyByReadersIsIgnoredAtTheLastAttempt) {
   const auto side_car = temp_.write(frame::side_car_path(kName), test::Bytes(16)).string();
   for (const int how : {O_RDONLY, O_RDWR}) {
     const frame::Descriptor holder(frame::system_files(), *frame::system_files().open_named(side_car, how));
-    ASSERT_EQ(::flock(holder.fd().value, LOCK_SH), 0);
+    ASSERT_EQ(::flock(holder.handle().value, LOCK_SH), 0);
     const auto writer = open();
     const unsigned seed = how == O_RDONLY ? 2 : 3;
     writer->wait_for_locks(std::chrono::milliseconds(20), false);

@@ -25,7 +25,7 @@ class FailingFilesTest : public ::testing::Test {
     files_.count(FailingFiles::every);
   }
   codec::Result<void> write(std::size_t size = 1) {
-    return files_.pwrite(file_.fd(), std::vector<std::uint8_t>(size, 2), frame::FileOffset{100});
+    return files_.pwrite(file_.handle(), std::vector<std::uint8_t>(size, 2), frame::FileOffset{100});
   }
   std::size_t count_of(std::uint8_t value) const {
     const auto bytes = test::file_bytes(temp_.path() / "file");
@@ -39,7 +39,7 @@ class FailingFilesTest : public ::testing::Test {
 
 TEST_F(FailingFilesTest, OneCallFailsWithoutEffectAndTheNextGoesThrough) {
   files_.fail(2, ENOSPC);
-  EXPECT_TRUE(files_.status(file_.fd()));
+  EXPECT_TRUE(files_.status(file_.handle()));
   EXPECT_FALSE(files_.failed());
   EXPECT_EQ(write().error().sys, ENOSPC);
   EXPECT_EQ(count_of(2), 0U);
@@ -51,8 +51,8 @@ TEST_F(FailingFilesTest, OneCallFailsWithoutEffectAndTheNextGoesThrough) {
 
 TEST_F(FailingFilesTest, CallsFailPermanentlyUntilReset) {
   files_.fail(1, EIO, FailingFiles::for_good);
-  EXPECT_EQ(files_.status(file_.fd()).error().sys, EIO);
-  EXPECT_EQ(files_.try_lock(file_.fd(), 0).error().sys, EIO);
+  EXPECT_EQ(files_.status(file_.handle()).error().sys, EIO);
+  EXPECT_EQ(files_.try_lock(file_.handle(), 0).error().sys, EIO);
   EXPECT_EQ(files_.failed()->kind, Kind::status);
   files_.stop();
   EXPECT_TRUE(write());
@@ -61,7 +61,7 @@ TEST_F(FailingFilesTest, CallsFailPermanentlyUntilReset) {
 TEST_F(FailingFilesTest, OtherCallsNeitherCountNorFail) {
   files_.count(FailingFiles::changes);
   files_.fail(1, EIO, FailingFiles::for_good);
-  EXPECT_TRUE(files_.status(file_.fd()));
+  EXPECT_TRUE(files_.status(file_.handle()));
   EXPECT_EQ(files_.calls(), 0);
   EXPECT_FALSE(write());
   EXPECT_EQ(files_.calls(), 1);
@@ -81,7 +81,7 @@ TEST_F(FailingFilesTest, ACallBlocksUntilTheGateOpensAndOthersContinue) {
     done = true;
   });
   ASSERT_TRUE(files_.wait_until_held());
-  EXPECT_TRUE(files_.status(file_.fd()));
+  EXPECT_TRUE(files_.status(file_.handle()));
   EXPECT_EQ(count_of(2), 0U);
   EXPECT_FALSE(done);
   files_.release();

@@ -39,7 +39,7 @@ void open_root(Tree& tree, FileOps& files, const std::string& path) {
   const auto top = files.open_named(tree.temp.path().string(), O_RDONLY | O_DIRECTORY);
   ASSERT_TRUE(top) << codec::describe(top.error());
   const Descriptor opened(files, *top);
-  const auto root = files.open_at(opened.fd(), path, O_RDONLY | O_DIRECTORY);
+  const auto root = files.open_at(opened.handle(), path, O_RDONLY | O_DIRECTORY);
   ASSERT_TRUE(root) << codec::describe(root.error());
   tree.root = Descriptor(files, *root);
 }

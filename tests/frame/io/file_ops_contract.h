@@ -56,7 +56,7 @@ class FileOpsContract : public testing::TestWithParam<Implementation> {
  protected:
   FileOpsContract() : tree_(GetParam().make()), files_(*tree_->files) {}
 
-  frame::OpenFile dir() const { return tree_->root.fd(); }
+  frame::OpenFile dir() const { return tree_->root.handle(); }
   frame::Descriptor open(const std::string& name, int flags = O_RDONLY) {
     const auto file = files_.open_at(dir(), name, flags);
     EXPECT_TRUE(file) << name << ": " << codec::describe(file.error());
@@ -74,7 +74,7 @@ class FileOpsContract : public testing::TestWithParam<Implementation> {
   }
   int opening(const std::string& path, int flags = O_RDONLY) { return error_of(files_.open_at(dir(), path, flags)); }
   Bytes content(frame::OpenFile file, std::uint64_t at = 0, std::size_t most = std::size_t{1} << 20);
-  Bytes content(const std::string& name) { return content(open(name).fd()); }
+  Bytes content(const std::string& name) { return content(open(name).handle()); }
   std::multiset<std::string> names();
   /// Returns the version once no further change can hide behind it.
   frame::FileVersion settled(frame::OpenFile file);

@@ -38,37 +38,37 @@ TEST_P(FileOpsChanging, AFileIsCreatedOnce) {
   EXPECT_EQ(error_of(files_.create_at(dir(), "new", O_RDWR | O_EXCL, 0600)), EEXIST);
   EXPECT_EQ(error_of(files_.create_at(dir(), kFile, O_RDWR | O_EXCL, 0600)), EEXIST);
   const Descriptor existing = create(kFile, O_RDWR);
-  EXPECT_EQ(content(existing.fd()), content_of_file()) << "opens the existing file";
+  EXPECT_EQ(content(existing.handle()), content_of_file()) << "opens the existing file";
 }
 
 TEST_P(FileOpsChanging, WritesOverwriteAndExtend) {
   const Descriptor file = create("new");
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{'a', 'b', 'c'}, FileOffset{0}));
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{'X'}, FileOffset{1}));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{'a', 'b', 'c'}, FileOffset{0}));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{'X'}, FileOffset{1}));
   EXPECT_EQ(content("new"), (Bytes{'a', 'X', 'c'}));
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{'Z'}, FileOffset{5}));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{'Z'}, FileOffset{5}));
   EXPECT_EQ(content("new"), (Bytes{'a', 'X', 'c', 0, 0, 'Z'}));
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{}, FileOffset{2}));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{}, FileOffset{2}));
   EXPECT_EQ(content("new").size(), 6U);
-  files_.start_writeback(file.fd(), FileOffset{0}, 6);
-  EXPECT_TRUE(files_.sync(file.fd(), true));
+  files_.start_writeback(file.handle(), FileOffset{0}, 6);
+  EXPECT_TRUE(files_.sync(file.handle(), true));
   EXPECT_TRUE(files_.sync(dir(), false));
   EXPECT_EQ(content("new"), (Bytes{'a', 'X', 'c', 0, 0, 'Z'}));
 }
 
 TEST_P(FileOpsChanging, AFileIsCutAndExtended) {
   const Descriptor file = create("new");
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{'a', 'b', 'c'}, FileOffset{0}));
-  ASSERT_TRUE(files_.truncate(file.fd(), 1));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{'a', 'b', 'c'}, FileOffset{0}));
+  ASSERT_TRUE(files_.truncate(file.handle(), 1));
   EXPECT_EQ(content("new"), (Bytes{'a'}));
-  ASSERT_TRUE(files_.truncate(file.fd(), 3));
+  ASSERT_TRUE(files_.truncate(file.handle(), 3));
   EXPECT_EQ(content("new"), (Bytes{'a', 0, 0}));
 }
 
 TEST_P(FileOpsChanging, AFileOpenForReadingIsNotWritten) {
   const Descriptor file = open(kFile, O_RDONLY);
-  EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{'x'}, FileOffset{0})), EBADF);
-  EXPECT_NE(error_of(files_.truncate(file.fd(), 0)), 0);
+  EXPECT_EQ(error_of(files_.pwrite(file.handle(), Bytes{'x'}, FileOffset{0})), EBADF);
+  EXPECT_NE(error_of(files_.truncate(file.handle(), 0)), 0);
   EXPECT_EQ(content(kFile), content_of_file());
 }
 
@@ -82,7 +82,7 @@ TEST_P(FileOpsChanging, RenamingReplacesUnlessItMayNot) {
   ASSERT_TRUE(files_.rename_at(dir(), "new", dir(), kOther, 0));
   EXPECT_EQ(names(), (std::multiset<std::string>{kOther}));
   EXPECT_EQ(content(kOther), content_of_file());
-  EXPECT_EQ(content(replaced.fd()), content_of_other()) << "an open file outlives its name";
+  EXPECT_EQ(content(replaced.handle()), content_of_other()) << "an open file outlives its name";
   EXPECT_EQ(error_of(files_.rename_at(dir(), "absent", dir(), "new", 0)), ENOENT);
   EXPECT_EQ(names(), (std::multiset<std::string>{kOther}));
 }
@@ -100,7 +100,7 @@ TEST_P(FileOpsChanging, ARemovedFileIsGoneByName) {
   ASSERT_TRUE(files_.remove_at(dir(), kFile, false));
   EXPECT_EQ(opening(kFile), ENOENT);
   EXPECT_EQ(names(), (std::multiset<std::string>{kOther}));
-  EXPECT_EQ(content(file.fd()), content_of_file());
+  EXPECT_EQ(content(file.handle()), content_of_file());
   EXPECT_EQ(error_of(files_.remove_at(dir(), kFile, false)), ENOENT);
 }
 
@@ -116,20 +116,20 @@ TEST_P(FileOpsChanging, NothingChangesOutsideTheDirectory) {
 
 TEST_P(FileOpsChanging, EachChangeMakesAnotherVersion) {
   const Descriptor file = open(kFile, O_RDWR);
-  FileVersion last = settled(file.fd());
+  FileVersion last = settled(file.handle());
   const auto expect_other = [&](const std::string& what) {
-    const auto now = files_.version(file.fd());
+    const auto now = files_.version(file.handle());
     ASSERT_TRUE(now);
     EXPECT_FALSE(last == *now) << what;
     EXPECT_FALSE(last.still_matches(*now)) << what;
-    last = settled(file.fd());
+    last = settled(file.handle());
   };
-  ASSERT_TRUE(files_.pwrite(file.fd(), Bytes{1}, FileOffset{0}));
+  ASSERT_TRUE(files_.pwrite(file.handle(), Bytes{1}, FileOffset{0}));
   expect_other("a write");
-  ASSERT_TRUE(files_.truncate(file.fd(), 50));
+  ASSERT_TRUE(files_.truncate(file.handle(), 50));
   expect_other("a cut");
   ASSERT_TRUE(files_.rename_at(dir(), kOther, dir(), kFile, 0));
-  const auto replacing = files_.version(open(kFile).fd());
+  const auto replacing = files_.version(open(kFile).handle());
   ASSERT_TRUE(replacing);
   EXPECT_FALSE(last == *replacing);
 }
@@ -149,7 +149,7 @@ TEST_P(FileOpsOnDisk, NoLinkIsFollowed) {
   const auto status = files_.status_at(dir(), "alias");
   ASSERT_TRUE(status);
   EXPECT_TRUE(S_ISLNK(status->st_mode));
-  EXPECT_EQ(files_.read_link(open("alias", O_PATH | O_NOFOLLOW).fd()), kFile);
+  EXPECT_EQ(files_.read_link(open("alias", O_PATH | O_NOFOLLOW).handle()), kFile);
   EXPECT_NE(error_of(files_.create_at(dir(), "up/new", O_RDWR, 0600)), 0);
   EXPECT_NE(error_of(files_.remove_at(dir(), "up/secret", false)), 0);
   EXPECT_EQ(file_bytes(tree_->temp.path() / "secret"), Bytes{'s'});
@@ -166,44 +166,44 @@ TEST_P(FileOpsOnDisk, DirectoriesNest) {
 }
 
 TEST_P(FileOpsOnDisk, AFileHasSeveralNames) {
-  ASSERT_TRUE(files_.link_at(open(kFile).fd(), dir(), "same"));
+  ASSERT_TRUE(files_.link_at(open(kFile).handle(), dir(), "same"));
   EXPECT_EQ(content("same"), content_of_file());
   EXPECT_EQ(files_.status_at(dir(), "same")->st_ino, files_.status_at(dir(), kFile)->st_ino);
-  EXPECT_EQ(error_of(files_.link_at(open(kFile).fd(), dir(), kOther)), EEXIST);
+  EXPECT_EQ(error_of(files_.link_at(open(kFile).handle(), dir(), kOther)), EEXIST);
 }
 
 TEST_P(FileOpsOnDisk, ALockExcludesOthers) {
   const Descriptor one = open(kFile, O_RDWR);
   const Descriptor two = open(kFile, O_RDWR);
-  EXPECT_EQ(files_.try_lock(one.fd(), LOCK_EX), true);
-  EXPECT_EQ(files_.try_lock(two.fd(), LOCK_SH), false);
-  EXPECT_EQ(files_.try_lock(one.fd(), LOCK_UN), true);
-  EXPECT_EQ(files_.try_lock(two.fd(), LOCK_SH), true);
-  EXPECT_EQ(files_.try_lock(one.fd(), LOCK_EX), false);
+  EXPECT_EQ(files_.try_lock(one.handle(), LOCK_EX), true);
+  EXPECT_EQ(files_.try_lock(two.handle(), LOCK_SH), false);
+  EXPECT_EQ(files_.try_lock(one.handle(), LOCK_UN), true);
+  EXPECT_EQ(files_.try_lock(two.handle(), LOCK_SH), true);
+  EXPECT_EQ(files_.try_lock(one.handle(), LOCK_EX), false);
 }
 
 TEST_P(FileOpsOnDisk, AttributesAreKept) {
   const Descriptor file = open(kFile, O_RDWR);
-  const auto set = files_.set_attribute(file.fd(), "user.colour", "green", 0);
+  const auto set = files_.set_attribute(file.handle(), "user.colour", "green", 0);
   if (error_of(set) == EOPNOTSUPP) GTEST_SKIP() << "no extended attributes on this filesystem";
   ASSERT_TRUE(set);
-  EXPECT_EQ(files_.get_attribute(file.fd(), "user.colour"), "green");
-  const auto names = files_.list_attributes(file.fd());
+  EXPECT_EQ(files_.get_attribute(file.handle(), "user.colour"), "green");
+  const auto names = files_.list_attributes(file.handle());
   ASSERT_TRUE(names);
   EXPECT_EQ(std::count(names->begin(), names->end(), "user.colour"), 1);
-  ASSERT_TRUE(files_.remove_attribute(file.fd(), "user.colour"));
-  EXPECT_EQ(error_of(files_.get_attribute(file.fd(), "user.colour")), ENODATA);
+  ASSERT_TRUE(files_.remove_attribute(file.handle(), "user.colour"));
+  EXPECT_EQ(error_of(files_.get_attribute(file.handle(), "user.colour")), ENODATA);
 }
 
 TEST_P(FileOpsOnDisk, ModeAndTimesChange) {
   const Descriptor file = open(kFile);
-  ASSERT_TRUE(files_.change_mode(file.fd(), 0640));
-  ASSERT_TRUE(files_.set_times(file.fd(), {{{100, 0}, {200, 7}}}));
-  const auto status = files_.status(file.fd());
+  ASSERT_TRUE(files_.change_mode(file.handle(), 0640));
+  ASSERT_TRUE(files_.set_times(file.handle(), {{{100, 0}, {200, 7}}}));
+  const auto status = files_.status(file.handle());
   ASSERT_TRUE(status);
   EXPECT_EQ(status->st_mode & 0777U, 0640U);
   EXPECT_EQ(status->st_mtim.tv_sec, 200);
-  EXPECT_EQ(files_.version(file.fd())->modified.tv_nsec, 7);
+  EXPECT_EQ(files_.version(file.handle())->modified.tv_nsec, 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(OnDisk, FileOpsOnDisk, testing::ValuesIn(on_disk()), name_of);

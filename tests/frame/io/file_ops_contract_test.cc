@@ -30,27 +30,27 @@ using FileOpsReading = FileOpsContract;
 TEST_P(FileOpsReading, AFileReadsToItsEnd) {
   const Bytes expected = content_of_file();
   const Descriptor file = open(kFile);
-  EXPECT_EQ(content(file.fd()), expected);
-  EXPECT_EQ(content(file.fd(), 10, 5), Bytes(expected.begin() + 10, expected.begin() + 15));
-  EXPECT_EQ(content(file.fd(), expected.size() - 3), Bytes(expected.end() - 3, expected.end()));
-  EXPECT_EQ(content(file.fd(), 0, 0), Bytes());
+  EXPECT_EQ(content(file.handle()), expected);
+  EXPECT_EQ(content(file.handle(), 10, 5), Bytes(expected.begin() + 10, expected.begin() + 15));
+  EXPECT_EQ(content(file.handle(), expected.size() - 3), Bytes(expected.end() - 3, expected.end()));
+  EXPECT_EQ(content(file.handle(), 0, 0), Bytes());
 }
 
 TEST_P(FileOpsReading, NothingIsReadPastTheEnd) {
   const Descriptor file = open(kFile);
   const std::uint64_t end = content_of_file().size();
   for (const std::uint64_t at : {end, end + 1, end + 100'000})
-    EXPECT_EQ(content(file.fd(), at, 10), Bytes()) << at;
+    EXPECT_EQ(content(file.handle(), at, 10), Bytes()) << at;
 }
 
 TEST_P(FileOpsReading, FilesDoNotMix) {
   const Descriptor file = open(kFile);
   const Descriptor other = open(kOther);
   const Descriptor again = open(kFile);
-  EXPECT_NE(file.fd(), again.fd());
-  EXPECT_EQ(content(other.fd()), content_of_other());
-  EXPECT_EQ(content(file.fd()), content_of_file());
-  EXPECT_EQ(content(again.fd()), content_of_file());
+  EXPECT_NE(file.handle(), again.handle());
+  EXPECT_EQ(content(other.handle()), content_of_other());
+  EXPECT_EQ(content(file.handle()), content_of_file());
+  EXPECT_EQ(content(again.handle()), content_of_file());
 }
 
 TEST_P(FileOpsReading, WhatIsMissingOrOfAnotherKindDoesNotOpen) {
@@ -71,15 +71,15 @@ TEST_P(FileOpsReading, NoPathLeadsOutOfTheDirectory) {
 
 TEST_P(FileOpsReading, AFileIsNoDirectory) {
   const Descriptor file = open(kFile);
-  EXPECT_NE(error_of(files_.list(file.fd())), 0);
-  EXPECT_NE(error_of(files_.open_at(file.fd(), kOther, O_RDONLY)), 0);
-  EXPECT_NE(error_of(files_.read_link(file.fd())), 0);
+  EXPECT_NE(error_of(files_.list(file.handle())), 0);
+  EXPECT_NE(error_of(files_.open_at(file.handle(), kOther, O_RDONLY)), 0);
+  EXPECT_NE(error_of(files_.read_link(file.handle())), 0);
 }
 
 TEST_P(FileOpsReading, StatusIsTheSameByNameAndByFile) {
   for (const auto& [name, bytes] : {std::pair(kFile, content_of_file()), std::pair(kOther, content_of_other())}) {
     const Descriptor file = open(name);
-    const auto by_file = files_.status(file.fd());
+    const auto by_file = files_.status(file.handle());
     const auto by_name = files_.status_at(dir(), name);
     ASSERT_TRUE(by_file && by_name) << name;
     EXPECT_TRUE(S_ISREG(by_file->st_mode));
@@ -109,28 +109,28 @@ TEST_P(FileOpsReading, AListHasEachEntryOnceWithItsTypeAndInode) {
 
 TEST_P(FileOpsReading, AFileOpensAgain) {
   const Descriptor file = open(kFile);
-  const auto again = files_.reopen(file.fd(), O_RDONLY);
+  const auto again = files_.reopen(file.handle(), O_RDONLY);
   ASSERT_TRUE(again) << codec::describe(again.error());
   const Descriptor second(files_, *again);
-  EXPECT_NE(second.fd(), file.fd());
-  EXPECT_EQ(content(second.fd()), content_of_file());
+  EXPECT_NE(second.handle(), file.handle());
+  EXPECT_EQ(content(second.handle()), content_of_file());
   const auto directory = files_.reopen(dir(), O_RDONLY | O_DIRECTORY);
   ASSERT_TRUE(directory) << codec::describe(directory.error());
   const Descriptor root(files_, *directory);
-  EXPECT_EQ(error_of(files_.open_at(root.fd(), kFile, O_RDONLY)), 0);
+  EXPECT_EQ(error_of(files_.open_at(root.handle(), kFile, O_RDONLY)), 0);
 }
 
 TEST_P(FileOpsReading, AVersionLastsWithoutAChangeAndTellsFilesApart) {
   const Descriptor file = open(kFile);
-  const FileVersion version = settled(file.fd());
+  const FileVersion version = settled(file.handle());
   EXPECT_EQ(version.size, content_of_file().size());
   const Descriptor again = open(kFile);
-  for (const OpenFile same : {file.fd(), again.fd()}) {
+  for (const OpenFile same : {file.handle(), again.handle()}) {
     const auto now = files_.version(same);
     ASSERT_TRUE(now);
     EXPECT_TRUE(version.still_matches(*now));
   }
-  const auto other = files_.version(open(kOther).fd());
+  const auto other = files_.version(open(kOther).handle());
   ASSERT_TRUE(other);
   EXPECT_FALSE(version == *other);
 }
@@ -138,11 +138,11 @@ TEST_P(FileOpsReading, AVersionLastsWithoutAChangeAndTellsFilesApart) {
 TEST_P(FileOpsReading, ADescriptorOfTheKernelIsOfTheFileItSaysItIs) {
   for (const std::string& name : {kFile, kOther}) {
     const Descriptor file = open(name);
-    const auto descriptor = files_.system_descriptor(file.fd());
+    const auto descriptor = files_.system_descriptor(file.handle());
     if (!descriptor) continue;
     struct stat status {};
     ASSERT_EQ(::fstat(descriptor->number, &status), 0) << name;
-    const auto shown = files_.status(file.fd());
+    const auto shown = files_.status(file.handle());
     ASSERT_TRUE(shown);
     EXPECT_EQ(descriptor->is_of_file, status.st_ino == shown->st_ino) << name;
   }
@@ -151,15 +151,15 @@ TEST_P(FileOpsReading, ADescriptorOfTheKernelIsOfTheFileItSaysItIs) {
 TEST_P(FileOpsReading, HolesAreFoundOnlyWhereNoDataIs) {
   const Descriptor file = open(kFile);
   const std::uint64_t size = content_of_file().size();
-  EXPECT_EQ(files_.seek(file.fd(), FileOffset{0}, SEEK_DATA).value_or(FileOffset{0}).value, 0U);
-  EXPECT_EQ(files_.seek(file.fd(), FileOffset{0}, SEEK_HOLE).value_or(FileOffset{size}).value, size);
-  EXPECT_NE(error_of(files_.seek(file.fd(), FileOffset{size}, SEEK_DATA)), 0);
+  EXPECT_EQ(files_.seek(file.handle(), FileOffset{0}, SEEK_DATA).value_or(FileOffset{0}).value, 0U);
+  EXPECT_EQ(files_.seek(file.handle(), FileOffset{0}, SEEK_HOLE).value_or(FileOffset{size}).value, size);
+  EXPECT_NE(error_of(files_.seek(file.handle(), FileOffset{size}, SEEK_DATA)), 0);
 }
 
 TEST_P(FileOpsReading, AdviceAndSharedLocksHinderNoRead) {
   const Descriptor file = open(kFile);
   const Descriptor again = open(kFile);
-  for (const OpenFile one : {file.fd(), again.fd()}) {
+  for (const OpenFile one : {file.handle(), again.handle()}) {
     EXPECT_TRUE(files_.try_lock(one, LOCK_SH).value_or(false));
     files_.prefetch(one, FileOffset{0}, 1000);
     files_.note_access(one);
@@ -168,14 +168,14 @@ TEST_P(FileOpsReading, AdviceAndSharedLocksHinderNoRead) {
     EXPECT_TRUE(files_.sync(one, false));
     EXPECT_EQ(content(one), content_of_file());
   }
-  EXPECT_TRUE(files_.try_lock(file.fd(), LOCK_UN).value_or(false));
+  EXPECT_TRUE(files_.try_lock(file.handle(), LOCK_UN).value_or(false));
 }
 
 TEST_P(FileOpsReading, AFrameOpensFromIt) {
   const auto frame = frame::open_container(files_, std::make_shared<const Descriptor>(open(kFile)), nullptr);
   ASSERT_TRUE(frame) << codec::describe(frame.error());
   EXPECT_EQ((*frame)->parameters().nbytes, 3000U);
-  const auto summary = frame::summarise(files_, open(kOther).fd());
+  const auto summary = frame::summarise(files_, open(kOther).handle());
   ASSERT_TRUE(summary) << codec::describe(summary.error());
   EXPECT_EQ(summary->nbytes, 900U);
 }
@@ -196,23 +196,23 @@ TEST_P(FileOpsRefusing, NoNameChanges) {
   EXPECT_EQ(error_of(files_.make_directory_at(dir(), "new", 0700)), EROFS);
   EXPECT_EQ(error_of(files_.make_node_at(dir(), "new", S_IFIFO | 0600, 0)), EROFS);
   EXPECT_EQ(error_of(files_.make_symlink_at(kFile, dir(), "new")), EROFS);
-  EXPECT_EQ(error_of(files_.link_at(open(kFile).fd(), dir(), "new")), EROFS);
+  EXPECT_EQ(error_of(files_.link_at(open(kFile).handle(), dir(), "new")), EROFS);
   EXPECT_EQ(names(), (std::multiset<std::string>{kFile, kOther}));
 }
 
 TEST_P(FileOpsRefusing, NoFileChanges) {
   for (const std::string& name : {kFile, kOther}) {
     const Descriptor file = open(name);
-    const FileVersion before = settled(file.fd());
-    EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{1}, FileOffset{0})), EROFS);
-    EXPECT_EQ(error_of(files_.truncate(file.fd(), 0)), EROFS);
-    EXPECT_EQ(error_of(files_.allocate(file.fd(), 0, FileOffset{0}, 1)), EROFS);
-    EXPECT_EQ(error_of(files_.change_mode(file.fd(), 0600)), EROFS);
-    EXPECT_EQ(error_of(files_.change_owner(file.fd(), 0, 0)), EROFS);
-    EXPECT_EQ(error_of(files_.set_times(file.fd(), {})), EROFS);
-    EXPECT_EQ(error_of(files_.set_attribute(file.fd(), "user.colour", "green", 0)), EROFS);
-    EXPECT_EQ(error_of(files_.remove_attribute(file.fd(), "user.colour")), EROFS);
-    const auto after = files_.version(file.fd());
+    const FileVersion before = settled(file.handle());
+    EXPECT_EQ(error_of(files_.pwrite(file.handle(), Bytes{1}, FileOffset{0})), EROFS);
+    EXPECT_EQ(error_of(files_.truncate(file.handle(), 0)), EROFS);
+    EXPECT_EQ(error_of(files_.allocate(file.handle(), 0, FileOffset{0}, 1)), EROFS);
+    EXPECT_EQ(error_of(files_.change_mode(file.handle(), 0600)), EROFS);
+    EXPECT_EQ(error_of(files_.change_owner(file.handle(), 0, 0)), EROFS);
+    EXPECT_EQ(error_of(files_.set_times(file.handle(), {})), EROFS);
+    EXPECT_EQ(error_of(files_.set_attribute(file.handle(), "user.colour", "green", 0)), EROFS);
+    EXPECT_EQ(error_of(files_.remove_attribute(file.handle(), "user.colour")), EROFS);
+    const auto after = files_.version(file.handle());
     ASSERT_TRUE(after);
     EXPECT_TRUE(before.still_matches(*after)) << name;
   }
@@ -225,12 +225,12 @@ TEST(RemoteFilesTest, AnotherTagIsAnotherVersion) {
   RemoteFiles files;
   files.put(kFile, Bytes{1, 2}, "1");
   const Descriptor file(files, *files.open_at(RemoteFiles::kDirectory, kFile, O_RDONLY));
-  const auto before = files.version(file.fd());
+  const auto before = files.version(file.handle());
   files.put(kFile, Bytes{3, 4}, "2");
-  const auto after = files.version(file.fd());
+  const auto after = files.version(file.handle());
   ASSERT_TRUE(before && after);
   EXPECT_FALSE(before->still_matches(*after));
-  EXPECT_TRUE(after->still_matches(*files.version(file.fd())));
+  EXPECT_TRUE(after->still_matches(*files.version(file.handle())));
 }
 
 }  // namespace

@@ -48,13 +48,13 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
   }
 
   Descriptor entry(const std::string& name) {
-    const auto fd = files_.open_at(dir_.fd(), name, O_PATH | O_NOFOLLOW);
+    const auto fd = files_.open_at(dir_.handle(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
     return Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
 
   int error_of(const std::string& path, int flags = O_RDONLY) {
-    const auto fd = files_.open_at(dir_.fd(), path, flags);
+    const auto fd = files_.open_at(dir_.handle(), path, flags);
     if (!fd) return fd.error().sys;
     files_.close(*fd);
     return 0;
@@ -93,45 +93,45 @@ TEST_P(FileOpsTest, MissingOrInvalidPathsGiveTheirErrno) {
 
 TEST_P(FileOpsTest, ALinkHasItsOwnStatusAndTarget) {
   for (const char* path : {"alias", "./alias"}) {
-    const auto status = files_.status_at(dir_.fd(), path);
+    const auto status = files_.status_at(dir_.handle(), path);
     ASSERT_TRUE(status) << path;
     EXPECT_TRUE(S_ISLNK(status->st_mode)) << path;
-    EXPECT_EQ(files_.read_link(entry(path).fd()), "file") << path;
+    EXPECT_EQ(files_.read_link(entry(path).handle()), "file") << path;
   }
-  EXPECT_FALSE(files_.read_link(entry("file").fd()));
-  EXPECT_FALSE(files_.status_at(dir_.fd(), "../secret"));
-  EXPECT_FALSE(files_.status_at(dir_.fd(), ".."));
-  EXPECT_FALSE(files_.open_at(dir_.fd(), "up/inside/alias", O_PATH | O_NOFOLLOW));
+  EXPECT_FALSE(files_.read_link(entry("file").handle()));
+  EXPECT_FALSE(files_.status_at(dir_.handle(), "../secret"));
+  EXPECT_FALSE(files_.status_at(dir_.handle(), ".."));
+  EXPECT_FALSE(files_.open_at(dir_.handle(), "up/inside/alias", O_PATH | O_NOFOLLOW));
 }
 
 TEST_P(FileOpsTest, ALongLinkIsReadWhole) {
   const std::string target(3000, 'x');
   std::filesystem::create_symlink(target, temp_.path() / "inside" / "long");
-  EXPECT_EQ(files_.read_link(entry("long").fd()), target);
+  EXPECT_EQ(files_.read_link(entry("long").handle()), target);
 }
 
 TEST_P(FileOpsTest, DescriptorsAreNotInherited) {
-  const auto fd = files_.open_at(dir_.fd(), "file", O_RDONLY);
+  const auto fd = files_.open_at(dir_.handle(), "file", O_RDONLY);
   ASSERT_TRUE(fd);
   EXPECT_NE(::fcntl(fd->value, F_GETFD) & FD_CLOEXEC, 0);
   files_.close(*fd);
 }
 
 TEST_P(FileOpsTest, ReadsEndWithTheFile) {
-  const auto fd = files_.open_at(dir_.fd(), "file", O_RDONLY);
+  const auto fd = files_.open_at(dir_.handle(), "file", O_RDONLY);
   ASSERT_TRUE(fd);
   const Descriptor file(files_, *fd);
   std::vector<std::uint8_t> buffer(10);
-  EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{0}), 5U);
-  EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{3}), 2U);
-  EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{5}), 0U);
-  EXPECT_EQ(files_.pread(file.fd(), buffer, FileOffset{UINT64_MAX - 3}).error().sys, EINVAL);
+  EXPECT_EQ(files_.pread(file.handle(), buffer, FileOffset{0}), 5U);
+  EXPECT_EQ(files_.pread(file.handle(), buffer, FileOffset{3}), 2U);
+  EXPECT_EQ(files_.pread(file.handle(), buffer, FileOffset{5}), 0U);
+  EXPECT_EQ(files_.pread(file.handle(), buffer, FileOffset{UINT64_MAX - 3}).error().sys, EINVAL);
 }
 
 TEST_P(FileOpsTest, ADirectoryCanBeListedRepeatedlyAndConcurrently) {
   const auto names = [this] {
     std::vector<std::string> list;
-    const auto entries = files_.list(dir_.fd());
+    const auto entries = files_.list(dir_.handle());
     if (entries) {
       for (const frame::DirectoryEntry& entry : *entries)
         list.push_back(entry.name);
@@ -156,10 +156,10 @@ TEST_P(FileOpsTest, ADirectoryCanBeListedRepeatedlyAndConcurrently) {
 }
 
 TEST_P(FileOpsTest, ListedEntriesHaveTypeAndInode) {
-  const auto entries = files_.list(dir_.fd());
+  const auto entries = files_.list(dir_.handle());
   ASSERT_TRUE(entries);
   for (const frame::DirectoryEntry& entry : *entries) {
-    const auto status = files_.status_at(dir_.fd(), entry.name);
+    const auto status = files_.status_at(dir_.handle(), entry.name);
     ASSERT_TRUE(status);
     EXPECT_EQ(entry.inode, status->st_ino) << entry.name;
     EXPECT_EQ(entry.type, IFTODT(status->st_mode)) << entry.name;
@@ -167,21 +167,21 @@ TEST_P(FileOpsTest, ListedEntriesHaveTypeAndInode) {
 }
 
 TEST_P(FileOpsTest, AttributesOfAFileOpenedForReading) {
-  const auto fd = files_.open_at(dir_.fd(), "file", O_RDONLY);
+  const auto fd = files_.open_at(dir_.handle(), "file", O_RDONLY);
   ASSERT_TRUE(fd);
   const Descriptor file(files_, *fd);
-  const int set = ::fsetxattr(file.fd().value, "user.empty", "", 0, 0);
+  const int set = ::fsetxattr(file.handle().value, "user.empty", "", 0, 0);
   if (set != 0 && errno == EOPNOTSUPP) GTEST_SKIP() << "no extended attributes on this filesystem";
   ASSERT_EQ(set, 0) << errno;
-  ASSERT_EQ(::fsetxattr(file.fd().value, "user.colour", "green", 5, 0), 0);
-  auto names = files_.list_attributes(file.fd());
+  ASSERT_EQ(::fsetxattr(file.handle().value, "user.colour", "green", 5, 0), 0);
+  auto names = files_.list_attributes(file.handle());
   ASSERT_TRUE(names);
   for (const char* name : {"user.empty", "user.colour"}) {
     EXPECT_EQ(std::count(names->begin(), names->end(), name), 1) << name;
   }
-  EXPECT_EQ(files_.get_attribute(file.fd(), "user.colour"), "green");
-  EXPECT_EQ(files_.get_attribute(file.fd(), "user.empty"), "");
-  EXPECT_EQ(files_.get_attribute(file.fd(), "user.absent").error().sys, ENODATA);
+  EXPECT_EQ(files_.get_attribute(file.handle(), "user.colour"), "green");
+  EXPECT_EQ(files_.get_attribute(file.handle(), "user.empty"), "");
+  EXPECT_EQ(files_.get_attribute(file.handle(), "user.absent").error().sys, ENODATA);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, FileOpsTest,
@@ -197,7 +197,7 @@ TEST(Descriptor, IsClosedOnce) {
     Descriptor one(frame::system_files(), *fd);
     Descriptor two(std::move(one));
     EXPECT_FALSE(one.is_open());
-    EXPECT_EQ(two.fd(), *fd);
+    EXPECT_EQ(two.handle(), *fd);
     one = std::move(two);
     EXPECT_TRUE(one.is_open());
   }

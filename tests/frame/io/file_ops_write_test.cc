@@ -37,7 +37,7 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
   }
 
   std::filesystem::path inside() const { return temp_.path() / "inside"; }
-  frame::OpenFile dir() const { return dir_.fd(); }
+  frame::OpenFile dir() const { return dir_.handle(); }
   Bytes content(const std::string& name) const { return test::file_bytes(inside() / name); }
 
   Descriptor open(const std::string& name) {
@@ -67,44 +67,44 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
 
 TEST_P(FileOpsWriteTest, BytesAreWrittenAtTheirOffset) {
   const Descriptor file = open("file");
-  EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{'X', 'Y'}, FileOffset{1})), 0);
+  EXPECT_EQ(error_of(files_.pwrite(file.handle(), Bytes{'X', 'Y'}, FileOffset{1})), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'X', 'Y', 'd'}));
-  EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{'Z'}, FileOffset{6})), 0);
+  EXPECT_EQ(error_of(files_.pwrite(file.handle(), Bytes{'Z'}, FileOffset{6})), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'X', 'Y', 'd', 0, 0, 'Z'}));
-  EXPECT_EQ(error_of(files_.pwrite(file.fd(), Bytes{'Z'}, FileOffset{UINT64_MAX})), EFBIG);
+  EXPECT_EQ(error_of(files_.pwrite(file.handle(), Bytes{'Z'}, FileOffset{UINT64_MAX})), EFBIG);
   const auto read_only = files_.open_at(dir(), "file", O_RDONLY);
   ASSERT_TRUE(read_only);
   const Descriptor other(files_, *read_only);
-  EXPECT_EQ(error_of(files_.pwrite(other.fd(), Bytes{'Z'}, FileOffset{0})), EBADF);
+  EXPECT_EQ(error_of(files_.pwrite(other.handle(), Bytes{'Z'}, FileOffset{0})), EBADF);
 }
 
 TEST_P(FileOpsWriteTest, AFileIsTruncatedAndExtended) {
   const Descriptor file = open("file");
-  EXPECT_EQ(error_of(files_.truncate(file.fd(), 2)), 0);
+  EXPECT_EQ(error_of(files_.truncate(file.handle(), 2)), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'b'}));
-  EXPECT_EQ(error_of(files_.truncate(file.fd(), 3)), 0);
+  EXPECT_EQ(error_of(files_.truncate(file.handle(), 3)), 0);
   EXPECT_EQ(content("file"), (Bytes{'a', 'b', 0}));
-  EXPECT_EQ(error_of(files_.truncate(file.fd(), UINT64_MAX)), EFBIG);
+  EXPECT_EQ(error_of(files_.truncate(file.handle(), UINT64_MAX)), EFBIG);
 }
 
 TEST_P(FileOpsWriteTest, AHoleIsPunched) {
   const Descriptor file = open("file");
-  ASSERT_EQ(error_of(files_.pwrite(file.fd(), Bytes(8192, 1), FileOffset{0})), 0);
+  ASSERT_EQ(error_of(files_.pwrite(file.handle(), Bytes(8192, 1), FileOffset{0})), 0);
   const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  const int error = error_of(files_.allocate(file.fd(), punch, FileOffset{4096}, 4096));
+  const int error = error_of(files_.allocate(file.handle(), punch, FileOffset{4096}, 4096));
   if (error == EOPNOTSUPP) GTEST_SKIP() << "no holes on this filesystem";
   ASSERT_EQ(error, 0);
   const Bytes after = content("file");
   ASSERT_EQ(after.size(), 8192U);
   EXPECT_EQ(after[4095], 1);
   EXPECT_EQ(after[4096], 0);
-  EXPECT_EQ(error_of(files_.allocate(file.fd(), 0, FileOffset{UINT64_MAX}, 1)), EFBIG);
+  EXPECT_EQ(error_of(files_.allocate(file.handle(), 0, FileOffset{UINT64_MAX}, 1)), EFBIG);
 }
 
 TEST_P(FileOpsWriteTest, FilesAndDirectoriesAreSynced) {
   const Descriptor file = open("file");
-  EXPECT_EQ(error_of(files_.sync(file.fd(), true)), 0);
-  EXPECT_EQ(error_of(files_.sync(file.fd(), false)), 0);
+  EXPECT_EQ(error_of(files_.sync(file.handle(), true)), 0);
+  EXPECT_EQ(error_of(files_.sync(file.handle(), false)), 0);
   EXPECT_EQ(error_of(files_.sync(dir(), false)), 0);
   EXPECT_EQ(error_of(files_.sync(frame::OpenFile{}, false)), EBADF);
 }
@@ -165,61 +165,61 @@ TEST_P(FileOpsWriteTest, DirectoriesPipesAndLinksAreMade) {
   EXPECT_EQ(error_of(files_.make_directory_at(dir(), "directory", 0755)), EEXIST);
   EXPECT_EQ(error_of(files_.make_node_at(dir(), "directory/pipe", S_IFIFO | 0600, 0)), 0);
   EXPECT_TRUE(std::filesystem::is_fifo(inside() / "directory" / "pipe"));
-  EXPECT_EQ(error_of(files_.link_at(entry("file").fd(), dir(), "directory/twin")), 0);
+  EXPECT_EQ(error_of(files_.link_at(entry("file").handle(), dir(), "directory/twin")), 0);
   EXPECT_EQ(std::filesystem::hard_link_count(inside() / "file"), 2U);
   EXPECT_EQ(error_of(files_.make_symlink_at("any where", dir(), "directory/link")), 0);
-  EXPECT_EQ(*files_.read_link(entry("directory/link").fd()), "any where");
-  EXPECT_EQ(error_of(files_.link_at(entry("directory/link").fd(), dir(), "directory/second")), 0);
-  EXPECT_EQ(*files_.read_link(entry("directory/second").fd()), "any where") << "a name of the link itself";
+  EXPECT_EQ(*files_.read_link(entry("directory/link").handle()), "any where");
+  EXPECT_EQ(error_of(files_.link_at(entry("directory/link").handle(), dir(), "directory/second")), 0);
+  EXPECT_EQ(*files_.read_link(entry("directory/second").handle()), "any where") << "a name of the link itself";
   EXPECT_EQ(error_of(files_.make_symlink_at(std::string("a\0b", 3), dir(), "bad")), EINVAL);
   EXPECT_NE(error_of(files_.make_directory_at(dir(), "../beside", 0755)), 0);
   EXPECT_NE(error_of(files_.make_symlink_at("x", dir(), "up/beside")), 0);
-  EXPECT_NE(error_of(files_.link_at(entry("file").fd(), dir(), "up/beside")), 0);
+  EXPECT_NE(error_of(files_.link_at(entry("file").handle(), dir(), "up/beside")), 0);
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "beside"));
 }
 
 TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreSetOnTheEntryItself) {
-  EXPECT_EQ(error_of(files_.change_mode(entry("file").fd(), 0604)), 0);
+  EXPECT_EQ(error_of(files_.change_mode(entry("file").handle(), 0604)), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
-  EXPECT_EQ(error_of(files_.change_mode(entry("alias").fd(), 0600)), EOPNOTSUPP);
-  EXPECT_EQ(error_of(files_.change_mode(entry("escape").fd(), 0600)), EOPNOTSUPP);
+  EXPECT_EQ(error_of(files_.change_mode(entry("alias").handle(), 0600)), EOPNOTSUPP);
+  EXPECT_EQ(error_of(files_.change_mode(entry("escape").handle(), 0600)), EOPNOTSUPP);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
-  EXPECT_EQ(error_of(files_.change_owner(entry("file").fd(), ::geteuid(), static_cast<gid_t>(-1))), 0);
+  EXPECT_EQ(error_of(files_.change_owner(entry("file").handle(), ::geteuid(), static_cast<gid_t>(-1))), 0);
   EXPECT_EQ(error_of(files_.change_owner(frame::OpenFile{}, ::geteuid(), static_cast<gid_t>(-1))), EBADF);
 
   const struct timespec modified = {1'000'000, 123'456'789};
-  EXPECT_EQ(error_of(files_.set_times(entry("file").fd(), {timespec{0, UTIME_OMIT}, modified})), 0);
+  EXPECT_EQ(error_of(files_.set_times(entry("file").handle(), {timespec{0, UTIME_OMIT}, modified})), 0);
   const auto status = files_.status_at(dir(), "file");
   EXPECT_EQ(status->st_mtim.tv_sec, modified.tv_sec);
   EXPECT_EQ(status->st_mtim.tv_nsec, modified.tv_nsec);
   EXPECT_NE(status->st_atim.tv_sec, modified.tv_sec);
   const auto target = files_.status_at(dir(), "file")->st_mtim;
-  EXPECT_EQ(error_of(files_.set_times(entry("alias").fd(), {timespec{5, 0}, timespec{5, 0}})), 0);
+  EXPECT_EQ(error_of(files_.set_times(entry("alias").handle(), {timespec{5, 0}, timespec{5, 0}})), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mtim.tv_sec, target.tv_sec);
   EXPECT_EQ(files_.status_at(dir(), "alias")->st_mtim.tv_sec, 5);
 }
 
 TEST_P(FileOpsWriteTest, AttributesAreSetAndRemoved) {
   const Descriptor file = open("file");
-  const auto set = files_.set_attribute(file.fd(), "user.colour", std::string("bl\0ue", 5), 0);
+  const auto set = files_.set_attribute(file.handle(), "user.colour", std::string("bl\0ue", 5), 0);
   if (error_of(set) == EOPNOTSUPP) GTEST_SKIP() << "no extended attributes on this filesystem";
   ASSERT_TRUE(set);
-  EXPECT_EQ(*files_.get_attribute(file.fd(), "user.colour"), std::string("bl\0ue", 5));
-  EXPECT_EQ(error_of(files_.set_attribute(file.fd(), "user.colour", "x", XATTR_CREATE)), EEXIST);
-  EXPECT_EQ(error_of(files_.set_attribute(file.fd(), "user.shape", "x", XATTR_REPLACE)), ENODATA);
-  EXPECT_EQ(error_of(files_.remove_attribute(file.fd(), "user.colour")), 0);
-  EXPECT_EQ(error_of(files_.remove_attribute(file.fd(), "user.colour")), ENODATA);
+  EXPECT_EQ(*files_.get_attribute(file.handle(), "user.colour"), std::string("bl\0ue", 5));
+  EXPECT_EQ(error_of(files_.set_attribute(file.handle(), "user.colour", "x", XATTR_CREATE)), EEXIST);
+  EXPECT_EQ(error_of(files_.set_attribute(file.handle(), "user.shape", "x", XATTR_REPLACE)), ENODATA);
+  EXPECT_EQ(error_of(files_.remove_attribute(file.handle(), "user.colour")), 0);
+  EXPECT_EQ(error_of(files_.remove_attribute(file.handle(), "user.colour")), ENODATA);
 }
 
 TEST_P(FileOpsWriteTest, AHeldLockIsReportedWithoutWaiting) {
   const Descriptor mine = open("file");
   const Descriptor theirs = open("file");
-  EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_EX), true);
-  EXPECT_EQ(*files_.try_lock(theirs.fd(), LOCK_EX), false);
-  EXPECT_EQ(*files_.try_lock(theirs.fd(), LOCK_SH), false);
-  EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_UN), true);
-  EXPECT_EQ(*files_.try_lock(theirs.fd(), LOCK_SH), true);
-  EXPECT_EQ(*files_.try_lock(mine.fd(), LOCK_SH), true);
+  EXPECT_EQ(*files_.try_lock(mine.handle(), LOCK_EX), true);
+  EXPECT_EQ(*files_.try_lock(theirs.handle(), LOCK_EX), false);
+  EXPECT_EQ(*files_.try_lock(theirs.handle(), LOCK_SH), false);
+  EXPECT_EQ(*files_.try_lock(mine.handle(), LOCK_UN), true);
+  EXPECT_EQ(*files_.try_lock(theirs.handle(), LOCK_SH), true);
+  EXPECT_EQ(*files_.try_lock(mine.handle(), LOCK_SH), true);
   EXPECT_EQ(files_.try_lock(frame::OpenFile{}, LOCK_SH).error().sys, EBADF);
 }
 

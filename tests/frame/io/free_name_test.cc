@@ -25,9 +25,9 @@ class NoFlags final : public test::ForwardingFiles {
     if (flags != 0) return codec::io_error(EINVAL, "rename");
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  Result<void> link_at(OpenFile fd, OpenFile to_dir, const std::string& to) override {
+  Result<void> link_at(OpenFile file, OpenFile to_dir, const std::string& to) override {
     if (!links_) return codec::io_error(EPERM, "link");
-    return ForwardingFiles::link_at(fd, to_dir, to);
+    return ForwardingFiles::link_at(file, to_dir, to);
   }
 
  private:
@@ -50,17 +50,17 @@ class FreeNameTest : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(FreeNameTest, AFreeNameIsTakenAndTheOldNameRemoved) {
-  ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "from", dir_.fd(), "to"));
+  ASSERT_TRUE(rename_to_free_name(*files_, dir_.handle(), "from", dir_.handle(), "to"));
   EXPECT_FALSE(is_there("from"));
-  ASSERT_TRUE(give_free_name(*files_, dir_.fd(), "to", "last"));
+  ASSERT_TRUE(give_free_name(*files_, dir_.handle(), "to", "last"));
   EXPECT_FALSE(is_there("to"));
   EXPECT_EQ(std::filesystem::hard_link_count(temp_.path() / "last"), 1U);
 }
 
 TEST_P(FreeNameTest, AnExistingNameIsNotReplaced) {
   temp_.write("to", std::vector<std::uint8_t>{2, 3});
-  const auto renamed = rename_to_free_name(*files_, dir_.fd(), "from", dir_.fd(), "to");
-  const auto given = give_free_name(*files_, dir_.fd(), "from", "to");
+  const auto renamed = rename_to_free_name(*files_, dir_.handle(), "from", dir_.handle(), "to");
+  const auto given = give_free_name(*files_, dir_.handle(), "from", "to");
   ASSERT_FALSE(renamed || given);
   EXPECT_EQ(renamed.error().sys, EEXIST);
   EXPECT_EQ(given.error().sys, EEXIST);
@@ -70,13 +70,13 @@ TEST_P(FreeNameTest, AnExistingNameIsNotReplaced) {
 
 TEST_P(FreeNameTest, ADirectoryKeepsItsEntries) {
   std::filesystem::create_directories(temp_.path() / "directory" / "inner");
-  ASSERT_TRUE(rename_to_free_name(*files_, dir_.fd(), "directory", dir_.fd(), "moved"));
+  ASSERT_TRUE(rename_to_free_name(*files_, dir_.handle(), "directory", dir_.handle(), "moved"));
   EXPECT_TRUE(is_there("moved/inner"));
 }
 
 TEST_P(FreeNameTest, AMissingFileGivesENOENT) {
-  EXPECT_EQ(rename_to_free_name(*files_, dir_.fd(), "missing", dir_.fd(), "to").error().sys, ENOENT);
-  EXPECT_EQ(give_free_name(*files_, dir_.fd(), "missing", "to").error().sys, ENOENT);
+  EXPECT_EQ(rename_to_free_name(*files_, dir_.handle(), "missing", dir_.handle(), "to").error().sys, ENOENT);
+  EXPECT_EQ(give_free_name(*files_, dir_.handle(), "missing", "to").error().sys, ENOENT);
   EXPECT_FALSE(is_there("to"));
 }
 
@@ -98,7 +98,7 @@ TEST(FreeName, IfTheTemporaryNameCannotBeRemovedTheNewNameIs) {
   temp.write("temporary", std::vector<std::uint8_t>{1});
   KeepsNames files;
   const Descriptor dir(files, *files.open_named(temp.path().string(), O_RDONLY | O_DIRECTORY));
-  EXPECT_EQ(give_free_name(files, dir.fd(), "temporary", "name").error().sys, EIO);
+  EXPECT_EQ(give_free_name(files, dir.handle(), "temporary", "name").error().sys, EIO);
   EXPECT_FALSE(std::filesystem::exists(temp.path() / "name"));
 }
 

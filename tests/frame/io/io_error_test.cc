@@ -76,8 +76,8 @@ TEST(IoError, PassesAndTheSameContainerReadsAgain) {
 /// Every read returns fewer bytes than requested, as if another program had truncated the file.
 class CuttingFiles : public test::ForwardingFiles {
  public:
-  Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, frame::FileOffset at) override {
-    return ForwardingFiles::pread(fd, into.first(into.size() / 2), at);
+  Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
+    return ForwardingFiles::pread(file, into.first(into.size() / 2), at);
   }
 };
 

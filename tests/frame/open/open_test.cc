@@ -31,7 +31,7 @@ codec::Result<frame::Summary> summary_of(const std::filesystem::path& path, std:
   const auto fd = system_files().open_named(path.string(), O_RDONLY);
   if (!fd) return codec::Failure(fd.error());
   const Descriptor file(system_files(), *fd);
-  return frame::summarise(system_files(), file.fd(), FileOffset{begin});
+  return frame::summarise(system_files(), file.handle(), FileOffset{begin});
 }
 
 TEST(Summary, TellsSizesFromTheHeaderAlone) {
@@ -75,7 +75,7 @@ TEST(Summary, TakesOneRead) {
   const auto fd = files.open_named(path, O_RDONLY);
   ASSERT_TRUE(fd);
   const Descriptor file(files, *fd);
-  ASSERT_TRUE(frame::summarise(files, file.fd()));
+  ASSERT_TRUE(frame::summarise(files, file.handle()));
   EXPECT_EQ(files.reads(), 1);
   EXPECT_LE(files.bytes(), 87);
 }
@@ -190,13 +190,13 @@ class WriterBehindUs : public test::ForwardingFiles {
   WriterBehindUs(std::filesystem::path path, Bytes finished, int after)
       : path_(std::move(path)), finished_(std::move(finished)), after_(after) {}
 
-  codec::Result<std::size_t> pread(frame::OpenFile fd, codec::ByteSpan into, FileOffset at) override {
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, FileOffset at) override {
     if (reads_++ == after_) {
       std::ofstream out(path_, std::ios::binary | std::ios::in);
       for (const std::uint8_t byte : finished_)
         out.put(static_cast<char>(byte));
     }
-    return ForwardingFiles::pread(fd, into, at);
+    return ForwardingFiles::pread(file, into, at);
   }
 
  private:

@@ -25,7 +25,7 @@ class StoreEntries : public ::testing::Test {
     directory_.write("f.b2frame", leaf);
   }
 
-  Descriptor open(const std::string& path) { return {files_, files_.open_at(root_.fd(), path, O_RDONLY).value()}; }
+  Descriptor open(const std::string& path) { return {files_, files_.open_at(root_.handle(), path, O_RDONLY).value()}; }
 
   test::TempDir directory_;
   StoreFiles files_{system_files()};
@@ -34,7 +34,7 @@ class StoreEntries : public ::testing::Test {
 
 TEST_F(StoreEntries, HaveNoSecurityLabels) {
   const auto error_of = [&](const char* path, const char* name) {
-    const auto value = files_.get_attribute(open(path).fd(), name);
+    const auto value = files_.get_attribute(open(path).handle(), name);
     return value ? 0 : value.error().sys;
   };
   // After EOPNOTSUPP, ls(1) does not ask for the label of other entries, which takes a third of the time.
@@ -45,16 +45,16 @@ TEST_F(StoreEntries, HaveNoSecurityLabels) {
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "f.b2frame"}) {
     const Descriptor plain(system_files(),
                            system_files().open_named((directory_.path() / path).string(), O_RDONLY).value());
-    const auto there = system_files().get_attribute(plain.fd(), "security.selinux");
+    const auto there = system_files().get_attribute(plain.handle(), "security.selinux");
     EXPECT_EQ(error_of(path, "security.selinux"), there ? 0 : there.error().sys) << path << ": as on disk";
   }
 }
 
 TEST_F(StoreEntries, AreOnDiskOnlyIfFilesOfTheirOwn) {
   for (const char* path : {"s.b2z", "d.b2d", "d.b2d/on-disk", "d.b2d/on-disk/x.b2frame", "f.b2frame"})
-    EXPECT_TRUE(files_.system_descriptor(open(path).fd())->is_of_file) << path;
+    EXPECT_TRUE(files_.system_descriptor(open(path).handle())->is_of_file) << path;
   for (const char* path : {"s.b2z/group", "s.b2z/group/x.b2f", "d.b2d/inside"})
-    EXPECT_FALSE(files_.system_descriptor(open(path).fd())->is_of_file) << path;
+    EXPECT_FALSE(files_.system_descriptor(open(path).handle())->is_of_file) << path;
 }
 
 }  // namespace

@@ -228,9 +228,9 @@ TEST(Store, AMapThatPointsPastTheFrameIsDamaged) {
 
 // ---- as files ----------------------------------------------------------------------------------------------------
 
-std::set<std::string> names_in(FileOps& files, OpenFile fd) {
+std::set<std::string> names_in(FileOps& files, OpenFile file) {
   std::set<std::string> names;
-  const auto entries = files.list(fd);
+  const auto entries = files.list(file);
   EXPECT_TRUE(entries) << describe(entries.error());
   if (!entries) return names;
   for (const DirectoryEntry& entry : *entries)
@@ -256,24 +256,24 @@ class StoreFilesTest : public ::testing::Test {
   }
 
   std::set<std::string> list(const std::string& path) {
-    const auto fd = files_.open_at(root_.fd(), path, O_RDONLY | O_DIRECTORY);
+    const auto fd = files_.open_at(root_.handle(), path, O_RDONLY | O_DIRECTORY);
     EXPECT_TRUE(fd) << path << describe(fd.error());
     if (!fd) return {};
     const Descriptor opened(files_, *fd);
-    return names_in(files_, opened.fd());
+    return names_in(files_, opened.handle());
   }
   Result<Bytes> read(const std::string& path) {
-    const auto fd = files_.open_at(root_.fd(), path, O_RDONLY);
+    const auto fd = files_.open_at(root_.handle(), path, O_RDONLY);
     if (!fd) return codec::Failure(fd.error());
     const Descriptor opened(files_, *fd);
-    const auto status = files_.status(opened.fd());
-    const auto by_name = files_.status_at(root_.fd(), path);
+    const auto status = files_.status(opened.handle());
+    const auto by_name = files_.status_at(root_.handle(), path);
     EXPECT_TRUE(status && by_name);
     EXPECT_TRUE(S_ISREG(status->st_mode));
     EXPECT_EQ(status->st_ino, by_name->st_ino);
     EXPECT_EQ(status->st_size, by_name->st_size);
     Bytes bytes(static_cast<std::size_t>(status->st_size) + 10);
-    const auto got = files_.pread(opened.fd(), bytes, FileOffset{0});
+    const auto got = files_.pread(opened.handle(), bytes, FileOffset{0});
     if (!got) return codec::Failure(got.error());
     bytes.resize(*got);
     return bytes;
@@ -281,10 +281,10 @@ class StoreFilesTest : public ::testing::Test {
 
   /// Records the advice that reaches the files below.
   struct AdvisedFiles : test::ForwardingFiles {
-    void prefetch(OpenFile /*fd*/, FileOffset at, std::uint64_t length) override {
+    void prefetch(OpenFile /*file*/, FileOffset at, std::uint64_t length) override {
       read.emplace_back(at.value, length);
     }
-    void start_writeback(OpenFile /*fd*/, FileOffset at, std::uint64_t length) override {
+    void start_writeback(OpenFile /*file*/, FileOffset at, std::uint64_t length) override {
       written.emplace_back(at.value, length);
     }
     using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -299,17 +299,17 @@ class StoreFilesTest : public ::testing::Test {
 
 TEST_F(StoreFilesTest, AdviceReachesTheFilesBelow) {
   using Ranges = AdvisedFiles::Ranges;
-  const Descriptor plain(files_, files_.open_at(root_.fd(), "plain", O_RDWR).value());
-  files_.prefetch(plain.fd(), FileOffset{3}, 5);
-  files_.start_writeback(plain.fd(), FileOffset{7}, 11);
+  const Descriptor plain(files_, files_.open_at(root_.handle(), "plain", O_RDWR).value());
+  files_.prefetch(plain.handle(), FileOffset{3}, 5);
+  files_.start_writeback(plain.handle(), FileOffset{7}, 11);
   EXPECT_EQ(std::exchange(below_.read, {}), Ranges({{3, 5}}));
   EXPECT_EQ(below_.written, Ranges({{7, 11}}));
 
   // Advice for a member covers only the range of the member in the store.
-  const Descriptor member(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
+  const Descriptor member(files_, files_.open_at(root_.handle(), "s.b2z/raw.b2f", O_RDONLY).value());
   const std::uint64_t size = small_frame().size();
-  files_.prefetch(member.fd(), FileOffset{2}, 10 * size);
-  files_.prefetch(member.fd(), FileOffset{size}, 1);
+  files_.prefetch(member.handle(), FileOffset{2}, 10 * size);
+  files_.prefetch(member.handle(), FileOffset{size}, 1);
   ASSERT_EQ(below_.read.size(), 1U);
   const auto [at, length] = below_.read[0];
   EXPECT_EQ(length, size - 2);
@@ -338,17 +338,17 @@ TEST_F(StoreFilesTest, LeavesReadAsFiles) {
   EXPECT_EQ(*read("plain"), small_frame());
   for (const char* missing : {"s.b2z/none", "s.b2z/raw.b2f/x", "s.b2z/embed.b2e", "d.b2d/embed.b2e",
                               "d.b2d/__vlmeta__.b2f", "e.b2e/remote.b2nd", "plain/x"}) {
-    EXPECT_FALSE(files_.status_at(root_.fd(), missing)) << missing;
+    EXPECT_FALSE(files_.status_at(root_.handle(), missing)) << missing;
   }
 }
 
 TEST_F(StoreFilesTest, ReadsAnywhereAndPastTheEnd) {
   const Bytes expected = small_frame();
-  const Descriptor leaf(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
+  const Descriptor leaf(files_, files_.open_at(root_.handle(), "s.b2z/raw.b2f", O_RDONLY).value());
   for (const std::size_t at :
        {std::size_t{0}, std::size_t{100}, expected.size() - 3, expected.size(), expected.size() + 9}) {
     Bytes bytes(50);
-    const auto got = files_.pread(leaf.fd(), bytes, FileOffset{at});
+    const auto got = files_.pread(leaf.handle(), bytes, FileOffset{at});
     ASSERT_TRUE(got);
     const std::size_t there = at < expected.size() ? std::min<std::size_t>(50, expected.size() - at) : 0;
     EXPECT_EQ(*got, there);
@@ -360,7 +360,7 @@ TEST_F(StoreFilesTest, ReadsAnywhereAndPastTheEnd) {
 }
 
 TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
-  const OpenFile root = root_.fd();
+  const OpenFile root = root_.handle();
   const auto is_read_only = [](const auto& result) { return !result && result.error().sys == EROFS; };
   for (const std::string store : {"s.b2z", "e.b2e", "d.b2d"}) {
     EXPECT_TRUE(is_read_only(files_.create_at(root, store + "/new", O_RDWR, 0644)));
@@ -376,14 +376,14 @@ TEST_F(StoreFilesTest, NothingInsideCanBeChanged) {
 }
 
 TEST_F(StoreFilesTest, AReplacedStoreIsSeenAndOpenFilesKeepTheirBytes) {
-  const Descriptor leaf(files_, files_.open_at(root_.fd(), "s.b2z/raw.b2f", O_RDONLY).value());
+  const Descriptor leaf(files_, files_.open_at(root_.handle(), "s.b2z/raw.b2f", O_RDONLY).value());
   std::vector<ZipEntry> entries = good_entries();
   entries[0].content = small_frame(77);
   directory_.write("new", test::zip_file(entries));
   std::filesystem::rename(directory_.path() / "new", directory_.path() / "s.b2z");
   EXPECT_EQ(*read("s.b2z/raw.b2f"), small_frame(77));
   Bytes old(small_frame().size());
-  ASSERT_TRUE(files_.pread(leaf.fd(), old, FileOffset{0}));
+  ASSERT_TRUE(files_.pread(leaf.handle(), old, FileOffset{0}));
   EXPECT_EQ(old, small_frame());
 }
 
@@ -408,14 +408,14 @@ TEST_F(StoreFilesTest, GroupMetadataAreAttributesOfTheDirectory) {
   directory_.write("d.b2d/group/__vlmeta__.b2f", metadata_frame("title", title));
   const std::string prefix(kVlmetaAttribute);
   const auto names = [&](const std::string& path) {
-    const Descriptor opened(files_, files_.open_at(root_.fd(), path, O_RDONLY).value());
-    std::vector<std::string> found = files_.list_attributes(opened.fd()).value();
+    const Descriptor opened(files_, files_.open_at(root_.handle(), path, O_RDONLY).value());
+    std::vector<std::string> found = files_.list_attributes(opened.handle()).value();
     std::erase_if(found, [&](const std::string& name) { return !name.starts_with(prefix); });
     return found;
   };
   const auto value = [&](const std::string& path, const std::string& name) -> Result<std::string> {
-    const Descriptor opened(files_, files_.open_at(root_.fd(), path, O_RDONLY).value());
-    return files_.get_attribute(opened.fd(), prefix + name);
+    const Descriptor opened(files_, files_.open_at(root_.handle(), path, O_RDONLY).value());
+    return files_.get_attribute(opened.handle(), prefix + name);
   };
   const std::vector<std::string> one = {prefix + "title"};
   for (const char* group : {"s.b2z/group", "s.b2z/alone", "e.b2e/x", "d.b2d/group", "d.b2d/in"}) {
@@ -433,18 +433,18 @@ TEST_F(StoreFilesTest, GroupMetadataAreAttributesOfTheDirectory) {
     EXPECT_TRUE(names(none).empty()) << none;
   EXPECT_EQ(list("s.b2z/alone"), std::set<std::string>());
   const auto is_read_only = [](const auto& result) { return !result && result.error().sys == EROFS; };
-  const Descriptor group(files_, files_.open_at(root_.fd(), "d.b2d/group", O_RDONLY).value());
-  EXPECT_TRUE(is_read_only(files_.set_attribute(group.fd(), prefix + "title", "x", 0)));
-  EXPECT_TRUE(is_read_only(files_.remove_attribute(group.fd(), prefix + "title")));
+  const Descriptor group(files_, files_.open_at(root_.handle(), "d.b2d/group", O_RDONLY).value());
+  EXPECT_TRUE(is_read_only(files_.set_attribute(group.handle(), prefix + "title", "x", 0)));
+  EXPECT_TRUE(is_read_only(files_.remove_attribute(group.handle(), prefix + "title")));
 }
 
 TEST_F(StoreFilesTest, DamagedMetadataFailOnAccess) {
   std::vector<ZipEntry> entries = good_entries();
   entries[2].content[3] ^= 0xff;
   directory_.write("s.b2z", test::zip_file(entries));
-  const Descriptor group(files_, files_.open_at(root_.fd(), "s.b2z/group", O_RDONLY).value());
-  EXPECT_TRUE(files_.list_attributes(group.fd()));
-  const auto value = files_.get_attribute(group.fd(), std::string(kVlmetaAttribute) + "title");
+  const Descriptor group(files_, files_.open_at(root_.handle(), "s.b2z/group", O_RDONLY).value());
+  EXPECT_TRUE(files_.list_attributes(group.handle()));
+  const auto value = files_.get_attribute(group.handle(), std::string(kVlmetaAttribute) + "title");
   ASSERT_FALSE(value);
   EXPECT_EQ(value.error().kind, codec::ErrorKind::corruption);
   EXPECT_EQ(list("s.b2z/group"), (std::set<std::string>{"flat.b2f", "sub/"}));
@@ -455,16 +455,16 @@ TEST_F(StoreFilesTest, ADamagedStoreIsADirectoryThatCannotBeListed) {
   bytes[100] ^= 0xff;
   bytes[40] ^= 0xff;
   directory_.write("e.b2e", bytes);
-  const auto status = files_.status_at(root_.fd(), "e.b2e");
+  const auto status = files_.status_at(root_.handle(), "e.b2e");
   ASSERT_TRUE(status);
   EXPECT_TRUE(S_ISDIR(status->st_mode));
-  const auto fd = files_.open_at(root_.fd(), "e.b2e", O_RDONLY | O_DIRECTORY);
+  const auto fd = files_.open_at(root_.handle(), "e.b2e", O_RDONLY | O_DIRECTORY);
   ASSERT_TRUE(fd);
   const Descriptor opened(files_, *fd);
-  const auto entries = files_.list(opened.fd());
+  const auto entries = files_.list(opened.handle());
   ASSERT_FALSE(entries);
   EXPECT_NE(entries.error().kind, codec::ErrorKind::io);
-  EXPECT_FALSE(files_.status_at(root_.fd(), "e.b2e/x.b2nd"));
+  EXPECT_FALSE(files_.status_at(root_.handle(), "e.b2e/x.b2nd"));
 }
 
 TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
@@ -472,7 +472,7 @@ TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
   StoreFiles files(system_files());
   const Descriptor root(files, files.open_named((test::shared_golden_dir() / "legacy").string(), O_RDONLY).value());
   const auto size = [&](const std::string& path) -> std::int64_t {
-    const auto status = files.status_at(root.fd(), path);
+    const auto status = files.status_at(root.handle(), path);
     return status ? status->st_size : -1;
   };
   for (const std::string store : {"store-tree.b2d/", "store-tree.b2z/", "store-tree-extra.b2z/"}) {
@@ -482,9 +482,9 @@ TEST(GoldenStores, LeavesAreThoseOfTheManifest) {
   }
   // A store repacked with deflated members has the same content.
   const auto leaf = [&](const std::string& path) {
-    const Descriptor opened(files, files.open_at(root.fd(), path, O_RDONLY).value());
+    const Descriptor opened(files, files.open_at(root.handle(), path, O_RDONLY).value());
     Bytes bytes(static_cast<std::size_t>(size(path)));
-    EXPECT_TRUE(files.pread(opened.fd(), bytes, FileOffset{0})) << path;
+    EXPECT_TRUE(files.pread(opened.handle(), bytes, FileOffset{0})) << path;
     return bytes;
   };
   for (const std::string name : {"child0/leaf1.b2nd", "child0/child1/leaf2.b2nd", "cube.b2nd", "raw.b2f", "tiny.b2nd"})

@@ -31,7 +31,7 @@ class BlankFrameTest : public ::testing::Test {
   }
   std::string path() const { return (temp_.path() / "x.b2frame").string(); }
   std::unique_ptr<frame::FrameWriter> open() const {
-    auto writer = frame::FrameWriter::open(frame::system_files(), dir_.fd(), "x.b2frame", nullptr);
+    auto writer = frame::FrameWriter::open(frame::system_files(), dir_.handle(), "x.b2frame", nullptr);
     EXPECT_TRUE(writer) << codec::describe(writer.error());
     return writer ? std::move(*writer) : nullptr;
   }

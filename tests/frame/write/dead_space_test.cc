@@ -39,7 +39,7 @@ class DeadSpaceTest : public ::testing::Test {
     dir_ = frame::Descriptor(files_, fd.value_or(frame::OpenFile{}));
   }
   std::unique_ptr<FrameWriter> open() {
-    auto writer = FrameWriter::open(files_, dir_.fd(), kName, nullptr, {.fresh = true});
+    auto writer = FrameWriter::open(files_, dir_.handle(), kName, nullptr, {.fresh = true});
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }
@@ -69,7 +69,7 @@ class DeadSpaceTest : public ::testing::Test {
   std::uint64_t file_size() const { return std::filesystem::file_size(temp_.path() / kName); }
   std::uint64_t packed_size() {
     temp_.write("packed.b2frame", test::file_bytes((temp_.path() / kName).string()));
-    expect_ok(frame::compact(files_, dir_.fd(), "packed.b2frame", nullptr));
+    expect_ok(frame::compact(files_, dir_.handle(), "packed.b2frame", nullptr));
     return std::filesystem::file_size(temp_.path() / "packed.b2frame");
   }
   static void expect_ok(const codec::Result<void>& result) { EXPECT_TRUE(result) << codec::describe(result.error()); }
@@ -157,7 +157,7 @@ TEST_F(DeadSpaceTest, AFailedCompactionIsRetriedButNotAtEveryCommit) {
   make(300);
   const std::uint64_t packed = packed_size();
   SwitchableFiles files;
-  const auto writer = FrameWriter::open(files, dir_.fd(), kName, nullptr, {.fresh = true});
+  const auto writer = FrameWriter::open(files, dir_.handle(), kName, nullptr, {.fresh = true});
   ASSERT_TRUE(writer);
   const auto replace = [&](unsigned seed) {
     for (std::int64_t i = 0; i < 30; ++i)

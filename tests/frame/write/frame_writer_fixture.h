@@ -57,7 +57,7 @@ class FrameWriterTest : public ::testing::Test {
   }
 
   std::unique_ptr<FrameWriter> open(const frame::WriterOptions& options = {}) {
-    auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr, options);
+    auto writer = FrameWriter::open(files_, dir_.handle(), name_, nullptr, options);
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }

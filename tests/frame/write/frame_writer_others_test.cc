@@ -64,11 +64,11 @@ TEST_F(FrameWriterTest, WaitsForALockThenFailsBusy) {
   const auto side_car = files_.open_named(path() + ".b2lock", O_RDWR);
   ASSERT_TRUE(side_car);
   const frame::Descriptor lock(files_, *side_car);
-  ASSERT_EQ(::flock(lock.fd().value, LOCK_SH), 0);
+  ASSERT_EQ(::flock(lock.handle().value, LOCK_SH), 0);
   const auto writer = open({.fresh = false, .stores_chunks = true, .lock_timeout = std::chrono::milliseconds(20)});
   expect_ok(model_.write(*writer, 10, pattern(50, 3)));
   EXPECT_EQ(writer->commit(Durability::durable).error().sys, EBUSY);
-  ASSERT_EQ(::flock(lock.fd().value, LOCK_UN), 0);
+  ASSERT_EQ(::flock(lock.handle().value, LOCK_UN), 0);
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
   const Bytes counter = test::file_bytes(path() + ".b2lock");
@@ -93,9 +93,9 @@ TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
 /// Fails the next write of header fields after 26 bytes.
 class TearsTheHeader : public test::ForwardingFiles {
  public:
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
-    if (at.value != frame::kSwitchBegin || !std::exchange(due_, false)) return ForwardingFiles::pwrite(fd, from, at);
-    EXPECT_TRUE(ForwardingFiles::pwrite(fd, from.first(26), at));
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
+    if (at.value != frame::kSwitchBegin || !std::exchange(due_, false)) return ForwardingFiles::pwrite(file, from, at);
+    EXPECT_TRUE(ForwardingFiles::pwrite(file, from.first(26), at));
     return codec::io_error(EIO, "pwrite");
   }
 
@@ -106,7 +106,7 @@ class TearsTheHeader : public test::ForwardingFiles {
 TEST_F(FrameWriterTest, APartialHeaderWriteIsUndone) {
   make_filled(250);
   TearsTheHeader files;
-  const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr);
+  const auto writer = FrameWriter::open(files, dir_.handle(), name_, nullptr);
   ASSERT_TRUE(writer);
   FrameModel other = model_;
   expect_ok(model_.write(**writer, 10, pattern(500, 3)));

@@ -180,12 +180,13 @@ TEST_F(FrameWriterTest, MetalayersOfBothKinds) {
   expect_ok(model_.set_metalayer(*writer, "units", pattern(20, 3)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  const auto inode = files_.status_at(dir_.fd(), name_)->st_ino;
+  const auto inode = files_.status_at(dir_.handle(), name_)->st_ino;
   expect_ok(model_.set_metalayer(*writer, "units", pattern(20, 4)));
   expect_ok(model_.write(*writer, 240, pattern(40, 4)));
   expect_ok(writer->commit(Durability::durable));
   check(writer.get());
-  EXPECT_EQ(files_.status_at(dir_.fd(), name_)->st_ino, inode) << "a header of the same length is switched in place";
+  EXPECT_EQ(files_.status_at(dir_.handle(), name_)->st_ino, inode)
+      << "a header of the same length is switched in place";
 }
 
 TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
@@ -262,7 +263,7 @@ class MakesNoFiles : public test::ForwardingFiles {
 TEST_F(FrameWriterTest, CommitsSucceedWithoutNewFiles) {
   make_filled(550);
   MakesNoFiles files;
-  const auto writer = FrameWriter::open(files, dir_.fd(), name_, nullptr, {.fresh = true});
+  const auto writer = FrameWriter::open(files, dir_.handle(), name_, nullptr, {.fresh = true});
   ASSERT_TRUE(writer);
   for (unsigned i = 0; i < 200; ++i) {
     expect_ok(model_.write(**writer, 0, pattern(550, i)));
@@ -282,11 +283,11 @@ TEST_F(FrameWriterTest, CompactingKeepsContentAndAttributes) {
     expect_ok(model_.write(*writer, i * 20, pattern(100, i)));
     expect_ok(writer->commit(Durability::durable));
   }
-  const auto before = *files_.status_at(dir_.fd(), name_);
+  const auto before = *files_.status_at(dir_.handle(), name_);
   expect_ok(frame::FrameSpace(*writer).compact());
   check(writer.get());
   EXPECT_EQ(frame::FrameSpace(*writer).dead_bytes(), 0U);
-  const auto after = *files_.status_at(dir_.fd(), name_);
+  const auto after = *files_.status_at(dir_.handle(), name_);
   EXPECT_LT(after.st_size, before.st_size / 3);
   EXPECT_EQ(after.st_mode, before.st_mode);
   EXPECT_EQ(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
@@ -307,13 +308,13 @@ TEST_F(FrameWriterTest, FramesThatCannotBeWrittenAreRefused) {
   builder.chunksize = 0;
   builder.general_flags = 0x53;
   temp_.write(name_, builder.build());
-  auto writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  auto writer = FrameWriter::open(files_, dir_.handle(), name_, nullptr);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
   builder = test::plain_frame(pattern(250, 1), kWrittenChunk);
   builder.general_flags = 0x93;
   temp_.write(name_, builder.build());
-  writer = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  writer = FrameWriter::open(files_, dir_.handle(), name_, nullptr);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().kind, ErrorKind::unsupported);
 }
@@ -323,7 +324,7 @@ TEST_F(FrameWriterTest, LossyFramesAreRefusedIfChunksAreStored) {
   bytes[frame::layout::kFiltersAt] = static_cast<std::uint8_t>(codec::FilterId::trunc_prec);
   bytes[frame::layout::kFiltersMetaAt] = 10;
   make(bytes);
-  const auto refused = FrameWriter::open(files_, dir_.fd(), name_, nullptr);
+  const auto refused = FrameWriter::open(files_, dir_.handle(), name_, nullptr);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::unsupported);
   const auto writer = open({.fresh = false, .stores_chunks = false});

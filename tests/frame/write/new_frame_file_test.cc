@@ -34,11 +34,11 @@ std::vector<std::uint8_t> plain_bytes(std::size_t size) {
   return bytes;
 }
 
-codec::Result<void> write(frame::FileOps& files, frame::OpenFile fd, const NewFrame& frame,
+codec::Result<void> write(frame::FileOps& files, frame::OpenFile out, const NewFrame& frame,
                           const std::vector<std::uint8_t>& plain,
                           const std::vector<frame::Metalayer>& vlmetalayers = {}) {
   codec::EncodeContext context;
-  NewFrameFile file(files, fd, frame);
+  NewFrameFile file(files, out, frame);
   const auto chunksize = static_cast<std::size_t>(frame.chunksize);
   for (std::size_t at = 0; at < plain.size(); at += chunksize) {
     const codec::ByteView piece = codec::ByteView(plain).subspan(at, std::min(chunksize, plain.size() - at));
@@ -71,7 +71,8 @@ TEST_F(NewFrameFileTest, ReadsBack) {
     frame.metalayers = {{"first", {1, 2, 3}}, {"second", {}}};
     {
       const auto file = empty_file("x");
-      const auto written = write(frame::system_files(), file.fd(), frame, plain, {{"notes", {9, 8, 7}}, {"more", {}}});
+      const auto written =
+          write(frame::system_files(), file.handle(), frame, plain, {{"notes", {9, 8, 7}}, {"more", {}}});
       ASSERT_TRUE(written) << written.error().reason;
     }
     const auto opened = open("x");
@@ -104,7 +105,7 @@ TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
   NewFrame frame = small_chunks();
   {
     const auto file = empty_file("x");
-    NewFrameFile out(frame::system_files(), file.fd(), frame);
+    NewFrameFile out(frame::system_files(), file.handle(), frame);
     const auto done = out.finish(lengths, [&](std::size_t number) { return stored[number].content; });
     ASSERT_TRUE(done) << done.error().reason;
   }
@@ -118,7 +119,7 @@ TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
 
 TEST_F(NewFrameFileTest, AMetalayerOfAnotherLengthIsRefused) {
   const auto file = empty_file("x");
-  NewFrameFile out(frame::system_files(), file.fd(), small_chunks());
+  NewFrameFile out(frame::system_files(), file.handle(), small_chunks());
   const auto done = out.finish({{"first", 40}}, [](std::size_t) { return std::vector<std::uint8_t>(41); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, codec::ErrorKind::stale);
@@ -129,7 +130,7 @@ TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {
   const auto file = empty_file("x");
   codec::EncodeContext context;
   const NewFrame frame = small_chunks();
-  NewFrameFile out(frame::system_files(), file.fd(), frame);
+  NewFrameFile out(frame::system_files(), file.handle(), frame);
   const auto encode = [&](std::size_t size) { return *codec::encode_chunk(context, frame.encode, plain_bytes(size)); };
   EXPECT_FALSE(out.append(encode(4001)));
   EXPECT_FALSE(out.append(encode(0)));
@@ -143,9 +144,9 @@ TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {
 class FailingFiles final : public ForwardingFiles {
  public:
   explicit FailingFiles(int failing) : left_(failing) {}
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
     if (left_-- == 0) return codec::io_error(ENOSPC, "pwrite");
-    return ForwardingFiles::pwrite(fd, from, at);
+    return ForwardingFiles::pwrite(file, from, at);
   }
   bool has_failed() const { return left_ < 0; }
 
@@ -161,7 +162,7 @@ TEST_F(NewFrameFileTest, IsNotAFrameBeforeFinish) {
   for (bool failed = true; failed; ++writes) {
     FailingFiles files(writes);
     const auto file = empty_file("x");
-    const auto written = write(files, file.fd(), frame, plain);
+    const auto written = write(files, file.handle(), frame, plain);
     failed = files.has_failed();
     EXPECT_EQ(written.has_value(), !failed);
     EXPECT_EQ(open("x").has_value(), !failed);
@@ -178,7 +179,7 @@ TEST_F(NewFrameFileTest, AChunkWhoseDigestDiffersIsNotCopied) {
   const auto from = digest_frame(builder.build(), std::make_shared<const RefusingVerifier>(1));
   ASSERT_TRUE(from);
   const auto file = empty_file("x");
-  NewFrameFile copy(frame::system_files(), file.fd(), small_chunks());
+  NewFrameFile copy(frame::system_files(), file.handle(), small_chunks());
   for (const std::int64_t chunk : {0, 2}) {
     const auto reader = frame::ChunkReader::open(*from, frame::ChunkNumber{chunk});
     ASSERT_TRUE(reader);

@@ -125,21 +125,21 @@ class FailsOnce : public test::ForwardingFiles {
     if (due()) return codec::io_error(ENOSPC, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> pwrite(frame::OpenFile fd, codec::ByteView from, frame::FileOffset at) override {
+  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
     if (due()) return codec::io_error(ENOSPC, "pwrite");
-    return ForwardingFiles::pwrite(fd, from, at);
+    return ForwardingFiles::pwrite(file, from, at);
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
     if (due()) return codec::io_error(ENOSPC, "rename");
     return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
   }
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override {
     if (due()) {
       failed_sync_ = true;
       return codec::io_error(ENOSPC, "sync");
     }
-    return ForwardingFiles::sync(fd, data_only);
+    return ForwardingFiles::sync(file, data_only);
   }
 
  private:

@@ -59,7 +59,7 @@ class WrittenSparseFrame : public ::testing::Test {
   }
 
   std::unique_ptr<frame::FrameWriter> open(frame::FileOps& files = frame::system_files()) {
-    auto writer = frame::FrameWriter::open(files, dir_.fd(), "x.b2frame", nullptr);
+    auto writer = frame::FrameWriter::open(files, dir_.handle(), "x.b2frame", nullptr);
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }

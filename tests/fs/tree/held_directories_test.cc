@@ -41,7 +41,7 @@ class HeldDirectoriesTest : public ::testing::Test {
   ino_t inode_of(NodeId node) {
     const auto directory = held_.open(node);
     if (!directory) return 0;
-    return frame::system_files().status((*directory)->fd())->st_ino;
+    return frame::system_files().status((*directory)->handle())->st_ino;
   }
   /// With two directories, "one" and "other", and room for one: returns the first, which was closed for the second.
   NodeId closed_one(ino_t& inode) {

@@ -100,7 +100,7 @@ TEST_F(FirstCommitTest, TheSideCarIsHeldAndItsCounterRaisedBeforeTheFileIsReplac
     const auto side_car = frame::system_files().open_named((directory_.path() / "x.b2frame.b2lock").string(), O_RDWR);
     ASSERT_TRUE(side_car);
     const frame::Descriptor file(frame::system_files(), *side_car);
-    const auto taken = frame::system_files().try_lock(file.fd(), LOCK_EX);
+    const auto taken = frame::system_files().try_lock(file.handle(), LOCK_EX);
     was_free = taken && *taken;
     EXPECT_EQ(test::file_bytes(directory_.path() / "x.b2frame.b2lock")[8], 1);
   };
@@ -141,7 +141,7 @@ class CommitLocksTest : public WrittenFilesystem {
     auto fd = frame::system_files().open_named((directory_.path() / file).string(), access);
     EXPECT_TRUE(fd);
     frame::Descriptor made(frame::system_files(), *fd);
-    EXPECT_TRUE(frame::system_files().try_lock(made.fd(), operation).value_or(false));
+    EXPECT_TRUE(frame::system_files().try_lock(made.handle(), operation).value_or(false));
     return made;
   }
   std::uint64_t lost() const { return filesystem_->statistics().writing.bytes_lost; }
@@ -244,7 +244,7 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
     const auto other = frame::system_files().open_named((directory_.path() / "x.b2frame").string(), O_RDONLY);
     ASSERT_TRUE(other);
     const frame::Descriptor file(frame::system_files(), *other);
-    EXPECT_FALSE(frame::system_files().try_lock(file.fd(), LOCK_EX).value_or(true));
+    EXPECT_FALSE(frame::system_files().try_lock(file.handle(), LOCK_EX).value_or(true));
   }
   reading.join();
   EXPECT_TRUE(close(std::move(handle)));

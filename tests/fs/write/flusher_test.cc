@@ -59,7 +59,7 @@ class FlusherTest : public ::testing::Test {
     frame::NewFrame like;
     like.chunksize = kFlushedChunk;
     directory_.write(name, frame::empty_frame(like));
-    const auto frame = std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(dir_->fd(), name, O_PATH));
+    const auto frame = std::make_shared<const frame::Descriptor>(disk_, *disk_.open_at(dir_->handle(), name, O_PATH));
     auto opened = WriteBack::open(shared_, std::make_unique<Host>(flusher_), {{dir_, name, name}, frame, true});
     EXPECT_TRUE(opened) << opened.error().reason;
     files_[name] = *opened;

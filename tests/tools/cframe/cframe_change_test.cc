@@ -259,7 +259,7 @@ TEST_F(CframeChange, RepairTakesTheOrderOfAnOlderIndex) {
   const auto fd = frame::system_files().open_named(temp_.path().string(), O_RDONLY | O_DIRECTORY);
   ASSERT_TRUE(fd);
   const frame::Descriptor dir(frame::system_files(), *fd);
-  auto writer = frame::FrameWriter::open(frame::system_files(), dir.fd(), "x.b2frame", nullptr);
+  auto writer = frame::FrameWriter::open(frame::system_files(), dir.handle(), "x.b2frame", nullptr);
   ASSERT_TRUE(writer);
   ASSERT_TRUE((*writer)->store(frame::ChunkNumber{1}, encoded(pattern(kChunk, 99))));
   ASSERT_TRUE((*writer)->commit(frame::Durability::durable));

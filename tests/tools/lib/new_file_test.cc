@@ -29,18 +29,18 @@ class FailingFiles final : public ForwardingFiles {
     if (!unnamed_ && (flags & O_TMPFILE) == O_TMPFILE) return codec::io_error(EOPNOTSUPP, "create");
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
-  codec::Result<void> sync(frame::OpenFile fd, bool data_only) override {
-    const bool directory = S_ISDIR(status(fd)->st_mode);
+  codec::Result<void> sync(frame::OpenFile file, bool data_only) override {
+    const bool directory = S_ISDIR(status(file)->st_mode);
     if (failing_ == (directory ? Call::sync_directory : Call::sync_file)) return codec::io_error(EIO, "fsync");
-    return ForwardingFiles::sync(fd, data_only);
+    return ForwardingFiles::sync(file, data_only);
   }
-  codec::Result<void> set_times(frame::OpenFile fd, const std::array<struct timespec, 2>& times) override {
+  codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override {
     if (failing_ == Call::set_times) return codec::io_error(EPERM, "utimens");
-    return ForwardingFiles::set_times(fd, times);
+    return ForwardingFiles::set_times(file, times);
   }
-  codec::Result<void> link_at(frame::OpenFile fd, frame::OpenFile to_dir, const std::string& to) override {
+  codec::Result<void> link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) override {
     if (failing_ == Call::link) return codec::io_error(EPERM, "link");
-    return ForwardingFiles::link_at(fd, to_dir, to);
+    return ForwardingFiles::link_at(file, to_dir, to);
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
@@ -65,7 +65,7 @@ class NewFileTest : public testing::Test {
     auto file = tools::NewFile::create(files, place(), replace, 0600);
     if (!file) return codec::Failure(file.error());
     file->keep_times({timespec{5, 0}, timespec{kTime, 0}});
-    EXPECT_TRUE(files.pwrite(file->fd(), content, frame::FileOffset{0}));
+    EXPECT_TRUE(files.pwrite(file->handle(), content, frame::FileOffset{0}));
     return file->publish();
   }
   std::size_t entries() const {

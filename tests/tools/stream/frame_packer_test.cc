@@ -70,7 +70,7 @@ class FramePacker : public testing::Test {
                           frame::system_file(::open((dir_.path() / "x").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)));
     last_progress_ = {};
     return tools::pack_frame(
-        input, frame_, frame::system_files(), file_.fd(), workers,
+        input, frame_, frame::system_files(), file_.handle(), workers,
         [this](const tools::Packed& packed) {
           EXPECT_EQ(std::this_thread::get_id(), owner_);
           EXPECT_GE(packed.nbytes, last_progress_.nbytes);
@@ -141,7 +141,7 @@ TEST_F(FramePacker, StopsWhenTold) {
 TEST_F(FramePacker, AFullDiskEndsAllThreads) {
   class FullDisk final : public ForwardingFiles {
    public:
-    codec::Result<void> pwrite(frame::OpenFile /*fd*/, codec::ByteView /*from*/, frame::FileOffset /*at*/) override {
+    codec::Result<void> pwrite(frame::OpenFile /*file*/, codec::ByteView /*from*/, frame::FileOffset /*at*/) override {
       return codec::io_error(ENOSPC, "pwrite");
     }
   };
