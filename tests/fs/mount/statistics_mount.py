@@ -42,6 +42,14 @@ class Statistics(Directory):
         self.assertGreater(after["opens"], before["opens"])
         self.assertEqual(after["errors"], 0)
 
+    def test_a_listing_looks_up_none_of_its_entries(self):
+        for number in range(500):
+            open(f"{self.source}/plain-{number}", "w", encoding="utf-8").close()
+        mount = self.mount("stats=on")
+        before = mount.statistics()["lookups"]
+        self.assertEqual(len(os.listdir(mount.path)), 501)
+        self.assertLess(mount.statistics()["lookups"] - before, 10)
+
     def test_a_warm_read_reaches_nobody(self):
         mount = self.mount("stats=on")
         # What was changed a moment ago is not trusted to be cached yet.
