@@ -50,7 +50,7 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir_.fd(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
-    return Descriptor(files_, fd ? *fd : -1);
+    return {files_, fd ? *fd : -1};
   }
 
   int error_of(const std::string& path, int flags = O_RDONLY) {
@@ -196,7 +196,7 @@ TEST(Descriptor, IsClosedOnce) {
   {
     Descriptor one(frame::system_files(), *fd);
     Descriptor two(std::move(one));
-    EXPECT_FALSE(one.is_open());
+    EXPECT_FALSE(one.is_open());  // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(two.fd(), *fd);
     one = std::move(two);
     EXPECT_TRUE(one.is_open());
