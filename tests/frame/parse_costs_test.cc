@@ -45,7 +45,7 @@ class CountedSource final : public ByteSource {
  public:
   CountedSource(Bytes head, std::uint64_t size, Bytes tail)
       : head_(std::move(head)), size_(size), tail_(std::move(tail)) {}
-  explicit CountedSource(Bytes all) : CountedSource(all, all.size(), {}) {}
+  explicit CountedSource(const Bytes& all) : CountedSource(all, all.size(), {}) {}
   std::uint64_t size() const override { return size_; }
   std::uint64_t stored() const override { return head_.size() + tail_.size(); }
   Result<void> read(FileOffset at, ByteSpan into) const override {

@@ -45,7 +45,7 @@ class FilesystemReads : public WrittenFilesystem {
 };
 
 void append(Bytes& to, std::int32_t value) {
-  std::array<std::uint8_t, 4> bytes;
+  std::array<std::uint8_t, 4> bytes{};
   codec::store_le(bytes.data(), value);
   to.insert(to.end(), bytes.begin(), bytes.end());
 }

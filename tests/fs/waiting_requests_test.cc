@@ -138,7 +138,10 @@ class WaitingRequests : public testing::TestWithParam<Kind> {
     filesystem_.reset();
   }
 
-  static std::string text() { return std::string(3 * 4096, 't'); }
+  static std::string text() {
+    std::string made(3 * 4096, 't');
+    return made;
+  }
   static std::vector<std::uint8_t> frame_bytes() {
     const std::string plain = text();
     return test::plain_frame(std::vector<std::uint8_t>(plain.begin(), plain.end()), 4096).build();

@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void give_up(const std::string& why) {
   std::cerr << why << '\n';
-  std::exit(1);
+  std::abort();
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 std::atomic<std::size_t> in_use{0};
 std::atomic<std::size_t> peak{0};
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): this is operator new
 void* allocate(std::size_t size, std::size_t alignment) {
   void* memory = alignment > alignof(std::max_align_t)
                      ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
@@ -37,6 +38,7 @@ void release(void* memory) {
   in_use.fetch_sub(::malloc_usable_size(memory));
   std::free(memory);
 }
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 void* allocate_or_throw(std::size_t size, std::size_t alignment) {
   void* memory = allocate(size, alignment);

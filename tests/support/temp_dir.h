@@ -31,7 +31,7 @@ class TempDir {
 
   /// Writes a file below the directory and returns its path.
   std::filesystem::path write(const std::string& name, codec::ByteView bytes) const {
-    const std::filesystem::path file = path_ / name;
+    std::filesystem::path file = path_ / name;
     std::ofstream out(file, std::ios::binary | std::ios::trunc);
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return file;

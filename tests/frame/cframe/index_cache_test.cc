@@ -13,7 +13,7 @@ using frame::IndexCache;
 /// Gets a block of `entries` numbers; counts the loads.
 struct Loader {
   IndexCache& cache;
-  std::uint64_t owner;
+  std::uint64_t owner = 0;
   int loads = 0;
 
   std::int64_t get(std::uint32_t block, std::size_t entries = 1000) {

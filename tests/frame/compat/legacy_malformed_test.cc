@@ -171,7 +171,7 @@ TEST(MalformedLegacy, EveryFieldOfHeaderIndexAndTrailer) {
     const Bytes good = golden(file);
     const Bytes plain = plain_of(file);
     const std::size_t header = be32(good, 0x0b);
-    const std::size_t frame = codec::load_be<std::uint64_t>(&good[0x10]);
+    const auto frame = codec::load_be<std::uint64_t>(&good[0x10]);
     const std::size_t index = header + codec::load_be<std::uint64_t>(&good[0x27]);
     break_fields(file, plain, 0, header);
     if (!plain.empty()) {

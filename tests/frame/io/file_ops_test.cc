@@ -50,7 +50,7 @@ class FileOpsTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir_.handle(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
-    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
+    return {files_, fd.value_or(frame::OpenFile{})};
   }
 
   int error_of(const std::string& path, int flags = O_RDONLY) {
@@ -196,7 +196,7 @@ TEST(Descriptor, IsClosedOnce) {
   {
     Descriptor one(frame::system_files(), *fd);
     Descriptor two(std::move(one));
-    EXPECT_FALSE(one.is_open());
+    EXPECT_FALSE(one.is_open());  // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(two.handle(), *fd);
     one = std::move(two);
     EXPECT_TRUE(one.is_open());

@@ -43,14 +43,14 @@ class FileOpsWriteTest : public ::testing::TestWithParam<FileOps* (*)()> {
   Descriptor open(const std::string& name) {
     const auto fd = files_.open_at(dir(), name, O_RDWR);
     EXPECT_TRUE(fd);
-    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
+    return {files_, fd.value_or(frame::OpenFile{})};
   }
 
   /// Opens an entry as callers that change attributes do.
   Descriptor entry(const std::string& name) {
     const auto fd = files_.open_at(dir(), name, O_PATH | O_NOFOLLOW);
     EXPECT_TRUE(fd) << name;
-    return Descriptor(files_, fd.value_or(frame::OpenFile{}));
+    return {files_, fd.value_or(frame::OpenFile{})};
   }
 
   static int error_of(const Result<void>& result) { return result ? 0 : result.error().sys; }

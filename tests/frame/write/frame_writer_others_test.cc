@@ -79,6 +79,7 @@ TEST_F(FrameWriterTest, WaitsForALockThenFailsBusy) {
 TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
   make_filled(250);
   const auto writer = open();
+  // NOLINTBEGIN(concurrency-mt-unsafe): no other thread reads the environment
   ::unsetenv("BLOSC_LOCKING");
   expect_ok(model_.write(*writer, 10, pattern(50, 3)));
   expect_ok(writer->commit(Durability::durable));
@@ -87,6 +88,7 @@ TEST_F(FrameWriterTest, ASideCarIsMadeOnlyIfLockingIsAskedFor) {
   expect_ok(model_.write(*writer, 10, pattern(50, 4)));
   expect_ok(writer->commit(Durability::durable));
   ::unsetenv("BLOSC_LOCKING");
+  // NOLINTEND(concurrency-mt-unsafe)
   EXPECT_EQ(test::file_bytes(path() + ".b2lock").size(), 16U);
 }
 

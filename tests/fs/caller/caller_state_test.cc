@@ -50,7 +50,7 @@ void block(int signal) {
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, signal);
-  sigprocmask(SIG_BLOCK, &blocked, nullptr);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
 }
 
 TEST(CallerState, OfAThreadThatWaits) {
