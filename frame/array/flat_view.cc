@@ -26,7 +26,7 @@ Result<FlatOffset> FlatView::seek(FlatOffset from, bool hole) const {
     if (from >= end) return end;
   }
   const FlatOffset inner{from.value - head_.size()};
-  const auto found = array() != nullptr ? seek_slab(*array(), inner, hole) : seek_chunk(inner, hole);
+  auto found = array() != nullptr ? seek_slab(*array(), inner, hole) : seek_chunk(inner, hole);
   if (!found) return found;
   return std::min(end, FlatOffset{head_.size() + found->value});
 }
