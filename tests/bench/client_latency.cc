@@ -1,5 +1,6 @@
 // How long requests of each kind wait while other programs do what they do. Each kind has a thread of its own, which
 // asks, pauses and asks again: what one of them waits for keeps no other from asking.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -137,10 +138,8 @@ void ask(const std::shared_ptr<Shared>& shared, const Question& question) {
 
 bool all_finished(Shared& shared) {
   const std::lock_guard lock(shared.mutex);
-  for (const auto& [name, answers] : shared.answers) {
-    if (!answers.finished) return false;
-  }
-  return true;
+  return std::all_of(shared.answers.begin(), shared.answers.end(),
+                     [](const auto& named) { return named.second.finished; });
 }
 
 /// What is known before the slow requests begin is known; a line or the end of standard input lets the asking begin.

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <new>
 #include <sstream>
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace cframefs::bench {
@@ -143,13 +143,12 @@ std::size_t File::read_at(std::span<std::byte> buffer, std::uint64_t offset) con
 }
 
 Buffer::Buffer(std::size_t size) : size_(size) {
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage)));
-  if (!memory_) throw std::bad_alloc();
+  memory_.reset(static_cast<std::byte*>(::operator new (size, std::align_val_t{kPage})));
   std::memset(memory_.get(), 1, size);
 }
 
 void Buffer::Free::operator()(std::byte* memory) const {
-  std::free(memory);
+  ::operator delete (memory, std::align_val_t{kPage});
 }
 
 }  // namespace cframefs::bench

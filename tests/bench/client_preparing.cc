@@ -66,7 +66,8 @@ class Field {
 
   void start_row(std::uint64_t row) const {
     const double latitude = (static_cast<double>(row % kRows) / kRows - 0.5) * kTurn / 2;
-    const double phase = 0.05 * static_cast<double>(row / kRows) + 3 * std::sin(latitude);
+    const std::uint64_t step = row / kRows;
+    const double phase = 0.05 * static_cast<double>(step) + 3 * std::sin(latitude);
     amplitude_ = std::cos(latitude);
     for (const std::size_t wave : {std::size_t{0}, std::size_t{1}}) {
       sin_[wave] = std::sin(phase * (wave == 0 ? 1 : 1.7));

@@ -12,6 +12,7 @@
 // Errors: one line on standard error; exit status 1 if something failed, 2 for wrong usage.
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
@@ -153,12 +154,7 @@ int encoder_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  try {
-    std::printf("%s\n", (encoding->parsed() ? encode(options) : recode(options)).dump().c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_encoder: %s\n", error.what());
-    return 1;
-  }
+  std::printf("%s\n", (encoding->parsed() ? encode(options) : recode(options)).dump().c_str());
   return 0;
 }
 
@@ -166,5 +162,10 @@ int encoder_main(int argc, char** argv) {
 }  // namespace cframefs::bench
 
 int main(int argc, char** argv) {
-  return cframefs::bench::encoder_main(argc, argv);
+  try {
+    return cframefs::bench::encoder_main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_encoder: %s\n", error.what());
+    return 1;
+  }
 }

@@ -19,11 +19,12 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -68,12 +69,12 @@ class Content {
     if (::fstat(fd, &attributes) == 0 && attributes.st_size > 0) {
       const auto size = static_cast<std::size_t>(attributes.st_size);
       void* const at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-      if (at != MAP_FAILED) bytes_ = {static_cast<const char*>(at), size};
+      if (at != MAP_FAILED) bytes_ = {static_cast<char*>(at), size};
     }
     ::close(fd);
   }
   ~Content() {
-    if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+    if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
   }
   Content(const Content&) = delete;
   Content& operator=(const Content&) = delete;
@@ -82,7 +83,7 @@ class Content {
   std::span<const char> bytes() const { return bytes_; }
 
  private:
-  std::span<const char> bytes_;
+  std::span<char> bytes_;
 };
 
 /// What the callbacks need; lives in main() for as long as the session.
@@ -294,12 +295,10 @@ int serve(Server& server) {
   fuse_session_unmount(session.get());
   fuse_remove_signal_handlers(session.get());
   // A positive outcome is the signal that ended the loop.
-  return outcome < 0 ? fail(std::string("the FUSE loop failed: ") + std::strerror(-outcome)) : 0;
+  return outcome < 0 ? fail("the FUSE loop failed: " + std::generic_category().message(-outcome)) : 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int floor_main(int argc, char** argv) {
   Options options;
   CLI::App app{"In-memory FUSE server: the floor that the mount is measured against."};
   app.add_option("--file", options.file, "File whose content is served as /data")->required();
@@ -318,4 +317,14 @@ int main(int argc, char** argv) {
   if (!content.valid()) return fail("cannot map " + options.file);
   Server server{options, content};
   return serve(server);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return floor_main(argc, argv);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
 }

@@ -26,6 +26,7 @@
 //
 // Errors: one line on standard error; exit status 1 if a measurement failed, 2 for wrong usage.
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -53,9 +54,6 @@ class Commands {
     if (count > 0) paths->expected(count);
     return command;
   }
-  void take_size(CLI::App* command, const char* name, std::uint64_t& value) {
-    command->add_option(name, value)->transform(CLI::AsSizeValue(false));
-  }
   void take_jobs(CLI::App* command) { command->add_option("--jobs", options_.jobs)->check(CLI::Range(1, 256)); }
 
  private:
@@ -63,6 +61,10 @@ class Commands {
   Options& options_;
   Measurement& chosen_;
 };
+
+void take_size(CLI::App* command, const char* name, std::uint64_t& value) {
+  command->add_option(name, value)->transform(CLI::AsSizeValue(false));
+}
 
 void add_load_commands(Commands& commands, Options& options) {
   CLI::App* command = commands.add_with_paths("latency", "How long small requests wait", latency, 1);
@@ -78,20 +80,20 @@ void add_load_commands(Commands& commands, Options& options) {
 
 void add_commands(Commands& commands, Options& options) {
   CLI::App* command = commands.add_with_paths("sequential", "Read in order", sequential, 1);
-  commands.take_size(command, "--block", options.block);
+  take_size(command, "--block", options.block);
   commands.take_jobs(command);
   command = commands.add_with_paths("together", "Read several files at once, each in order", together, 0);
-  commands.take_size(command, "--block", options.block);
+  take_size(command, "--block", options.block);
   commands.add_with_paths("cat", "The system's cat into /dev/null", cat, 1);
   commands.add_with_paths("mmap", "Touch every page through a mapping", map_through, 1);
   command = commands.add_with_paths("random", "Read at random places", random_reads, 1);
-  commands.take_size(command, "--block", options.block);
+  take_size(command, "--block", options.block);
   commands.take_jobs(command);
   command->add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
   command->add_option("--seed", options.seed);
   command->add_option("--operations", options.operations, "Of each job, at most");
   command = commands.add_with_paths("open", "Open and read one byte", open_and_read, 1);
-  commands.take_size(command, "--offset", options.offset);
+  take_size(command, "--offset", options.offset);
   commands.add_with_paths("walk", "List and stat everything beneath a directory", walk, 1);
   commands.add_with_paths("stat", "Stat what lies in a directory", stat_all, 1);
   commands.add_with_paths("open-all", "Open what lies in a directory", open_all, 1);
@@ -121,13 +123,8 @@ int client_main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (options.block == 0) options.block = chosen == random_reads ? 4096 : std::uint64_t{128} << 10;
-  try {
-    const nlohmann::json result = chosen(options);
-    if (!result.is_null()) std::printf("%s\n", result.dump().c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_client: %s\n", error.what());
-    return 1;
-  }
+  const nlohmann::json result = chosen(options);
+  if (!result.is_null()) std::printf("%s\n", result.dump().c_str());
   return 0;
 }
 
@@ -135,5 +132,10 @@ int client_main(int argc, char** argv) {
 }  // namespace cframefs::bench
 
 int main(int argc, char** argv) {
-  return cframefs::bench::client_main(argc, argv);
+  try {
+    return cframefs::bench::client_main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_client: %s\n", error.what());
+    return 1;
+  }
 }

@@ -36,14 +36,17 @@ struct SimulatedDisk::Unit {
 };
 
 SimulatedDisk::SimulatedDisk(const DiskImage& image, std::string directory_name)
-    : directory_name_(std::move(directory_name)) {
+    : directory_name_(std::move(directory_name)), names_(names_of(image)), durable_names_(names_) {}
+
+SimulatedDisk::Names SimulatedDisk::names_of(const DiskImage& image) {
+  Names names;
   for (const auto& [name, bytes] : image) {
     auto file = std::make_shared<File>();
     file->now = bytes;
     file->durable = bytes;
-    names_[name] = std::move(file);
+    names[name] = std::move(file);
   }
-  durable_names_ = names_;
+  return names;
 }
 
 codec::Failure SimulatedDisk::unknown() {

@@ -112,6 +112,7 @@ class SimulatedDisk final : public frame::FileOps {
   struct Unit;
 
   static codec::Failure unknown();
+  static Names names_of(const DiskImage& image);
   static void apply(DiskBytes& bytes, const Change& change);
   static void apply_piece(DiskBytes& bytes, const Change& change, std::size_t begin, std::size_t end);
   static std::vector<Unit> units_of(const File& file);
@@ -126,7 +127,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<std::shared_ptr<File>> writable_file(frame::OpenFile file) const;
   /// Refuses what is not a directory, and names that lead out of it.
   codec::Result<void> check_entry(frame::OpenFile dir, const std::string& path) const;
-  void change(File& file, Change change);
+  static void change(File& file, Change change);
   frame::OpenFile give_descriptor(std::shared_ptr<File> file, int flags);
 
   const std::string directory_name_;

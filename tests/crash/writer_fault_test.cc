@@ -89,7 +89,7 @@ class WriterFaultTest : public ::testing::Test {
 
   /// Checks that the old state is on disk and the changes are still pending. After a failed sync, checks instead that
   /// every commit fails until the frame is opened again.
-  void after_fault(CrashRun& run, const ScriptLine& line, const FileCall& failed, const Fault& fault) const {
+  static void after_fault(CrashRun& run, const ScriptLine& line, const FileCall& failed, const Fault& fault) {
     const bool goes_on = fault.how == FailingFiles::for_good || fault.how == FailingFiles::cut_short_for_good;
     const bool must_fail = failed.kind == FileCall::Kind::sync;
     const bool must_succeed = !goes_on && !must_fail && FailingFiles::changes(failed);

@@ -60,7 +60,7 @@ std::vector<Target> targets() {
 class TwoStores {
  public:
   /// `forgets_directories`: it has let go of all directories that it held.
-  TwoStores(const std::filesystem::path& at, bool forgets_directories) : at_(at) {
+  TwoStores(std::filesystem::path at, bool forgets_directories) : at_(std::move(at)) {
     make("mine", 'm', 1000);
     make("theirs", 't', 900);
     theirs_.watch(path("theirs"));
@@ -276,8 +276,8 @@ std::vector<StoreOperation> changes_of_names() {
 class ExchangeStoresTest : public ::testing::Test {
  protected:
   /// With each exchange before each of its calls that takes a name.
-  void try_all(const StoreOperation& operation, const Target& target, bool forgets_directories,
-               const std::function<void(TwoStores&, const std::string& answer)>& check) {
+  static void try_all(const StoreOperation& operation, const Target& target, bool forgets_directories,
+                      const std::function<void(TwoStores&, const std::string& answer)>& check) {
     for (const std::string& place : target.on_disk) {
       for (const bool for_link : {false, true}) {
         bool done = true;
@@ -287,7 +287,8 @@ class ExchangeStoresTest : public ::testing::Test {
           const test::TempDir temp;
           TwoStores sets(temp.path(), forgets_directories);
           sets.files().before(call, [&] {
-            const auto mine = sets.path("mine/" + place), theirs = sets.path("theirs/" + place);
+            const auto mine = sets.path("mine/" + place);
+            const auto theirs = sets.path("theirs/" + place);
             if (for_link) {
               put_link(place.empty() ? sets.path("mine") : mine, place.empty() ? sets.path("theirs") : theirs);
             } else if (place.empty()) {
@@ -317,7 +318,7 @@ class ExchangeStoresTest : public ::testing::Test {
     }
     return found;
   }
-  void try_look(const Case& one, bool forgets_directories) {
+  static void try_look(const Case& one, bool forgets_directories) {
     const auto& [operation, target] = one;
     const test::TempDir temp;
     TwoStores at_rest(temp.path(), false);
@@ -326,17 +327,17 @@ class ExchangeStoresTest : public ::testing::Test {
       EXPECT_TRUE(answer == mine || answer.empty() || answer == std::to_string(ESTALE)) << answer;
     });
   }
-  void try_change(const Case& one, bool forgets_directories) {
+  static void try_change(const Case& one, bool forgets_directories) {
     try_all(one.first, one.second, forgets_directories, [](TwoStores&, const std::string&) {});
   }
 };
 
 TEST_F(ExchangeStoresTest, LooksTellOfTheStoreThatWasAskedFor) {
-  at_once(cases(looks()), [this](const Case& one) { try_look(one, false); });
+  at_once(cases(looks()), [](const Case& one) { try_look(one, false); });
 }
 
 TEST_F(ExchangeStoresTest, ChangesReachNoOtherFile) {
-  at_once(cases(changes_of_files()), [this](const Case& one) { try_change(one, false); });
+  at_once(cases(changes_of_files()), [](const Case& one) { try_change(one, false); });
   // They are refused after the look-up of the names: one of each kind will do.
   std::vector<Case> of_names = cases(changes_of_names());
   std::erase_if(of_names, [](const Case& one) {
@@ -344,7 +345,7 @@ TEST_F(ExchangeStoresTest, ChangesReachNoOtherFile) {
     return shown != "zip.b2z/raw" && shown != "directory.b2d/own" && shown != "directory.b2d/in" &&
            shown != "directory.b2d/group" && shown != "zip.b2z/group";
   });
-  at_once(of_names, [this](const Case& one) { try_change(one, false); });
+  at_once(of_names, [](const Case& one) { try_change(one, false); });
 }
 
 TEST_F(ExchangeStoresTest, DirectoriesThatAreOpenedAgainAreThoseThatWereAskedFor) {

@@ -40,7 +40,7 @@ std::string shown(const std::string& stored) {
 /// One source with two directories of the same names, and a filesystem that knows all of "mine".
 class TwoSets {
  public:
-  explicit TwoSets(const std::filesystem::path& at) : at_(at) {
+  explicit TwoSets(std::filesystem::path at) : at_(std::move(at)) {
     make("mine", 'm');
     make("theirs", 't');
     theirs_.watch(path("theirs"));
@@ -247,8 +247,8 @@ std::vector<Operation> looking_operations() {
 class ExchangeTest : public ::testing::Test {
  protected:
   /// Runs `operation` with the exchange before each of its calls that takes a name.
-  void try_all(const Operation& operation, const std::string& name, const Exchange& exchange,
-               const std::function<void(TwoSets&, const std::string& answer)>& check) {
+  static void try_all(const Operation& operation, const std::string& name, const Exchange& exchange,
+                      const std::function<void(TwoSets&, const std::string& answer)>& check) {
     for (int call = 1;; ++call) {
       SCOPED_TRACE(operation.what + " of " + name + ", exchange of " + exchange.what + " before call " +
                    std::to_string(call));
@@ -271,7 +271,7 @@ TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
   std::vector<Operation> naming = naming_operations();
   for (Operation& operation : naming)
     operations.push_back(std::move(operation));
-  at_once(operations, [this](const Operation& operation) {
+  at_once(operations, [](const Operation& operation) {
     for (const std::string& name : operation.kinds) {
       for (const Exchange& exchange : exchanges()) {
         if (exchange.of_entry && operation.names_entry) continue;
@@ -284,14 +284,14 @@ TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
 }
 
 TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
-  at_once(looking_operations(), [this](const Operation& operation) {
+  at_once(looking_operations(), [](const Operation& operation) {
     for (const std::string& name : operation.kinds) {
       const test::TempDir temp;
       TwoSets at_rest(temp.path());
       const std::string mine = operation.run(at_rest, name);
       for (const Exchange& exchange : exchanges()) {
         try_all(operation, name, exchange, [&](TwoSets& sets, const std::string& answer) {
-          EXPECT_TRUE(answer == mine || answer == "" || answer == std::to_string(ESTALE)) << answer;
+          EXPECT_TRUE(answer == mine || answer.empty() || answer == std::to_string(ESTALE)) << answer;
           EXPECT_EQ(sets.theirs().touched(), std::vector<std::string>{});
         });
       }

@@ -145,10 +145,6 @@ std::vector<Limits> all_kinds() {
 class SourceKinds : public OddSource, public ::testing::WithParamInterface<Limits> {
  protected:
   void SetUp() override { start_with(GetParam()); }
-  bool is_missing(const codec::Result<void>& result, bool lacks, int error) {
-    EXPECT_EQ(errno_of(result), lacks ? error : 0);
-    return !result;
-  }
 };
 
 TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {

@@ -144,10 +144,11 @@ class Onlooker : public Actor {
     const Expectation expected(shared_, layout(), 0, layout().size(), Level::durable);
     const TailExpectation records(shared_, Level::durable);
     std::vector<unsigned char> bytes;
+    // NOLINTNEXTLINE(cert-env33-c): the test itself names the program and the frame
     std::FILE* output = ::popen((task_.cframe + " cat '" + task_.frame + "'").c_str(), "re");
     if (output == nullptr) return fail("popen");
     unsigned char part[65536];
-    for (std::size_t got; (got = std::fread(part, 1, sizeof part, output)) > 0;)
+    for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, output)) > 0;)
       bytes.insert(bytes.end(), part, part + got);
     // It says itself why, on the standard error that we share.
     if (::pclose(output) != 0) return fail("failed after " + std::to_string(bytes.size()) + " bytes", 0);
@@ -255,7 +256,7 @@ int check(const char* state, const Layout& layout) {
   auto& shared = *static_cast<Shared*>(memory);
   std::vector<unsigned char> bytes;
   unsigned char part[65536];
-  for (std::size_t got; (got = std::fread(part, 1, sizeof part, stdin)) > 0;)
+  for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, stdin)) > 0;)
     bytes.insert(bytes.end(), part, part + got);
   const TailExpectation records(shared, Level::acknowledged);
   if (bytes.size() != layout.size() + records.least()) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,12 +34,12 @@ struct Task {
 };
 
 struct Free {
-  void operator()(unsigned char* bytes) const { std::free(bytes); }
+  void operator()(unsigned char* bytes) const { ::operator delete (bytes, std::align_val_t{kPage}); }
 };
 using Pages = std::unique_ptr<unsigned char, Free>;
 
 inline Pages pages(std::size_t size) {
-  return Pages(static_cast<unsigned char*>(std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage)));
+  return Pages(static_cast<unsigned char*>(::operator new (size, std::align_val_t{kPage})));
 }
 
 /// One way to access the file, by a thread of its own.

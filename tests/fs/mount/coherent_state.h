@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace coherent {
@@ -42,7 +43,8 @@ struct Shared {
 
   void fail(const std::string& actor, const std::string& what, int why = errno) {
     if (failed.exchange(1) == 0) {
-      std::snprintf(message, sizeof message, "%s: %s (%s)", actor.c_str(), what.c_str(), std::strerror(why));
+      const std::string reason = std::generic_category().message(why);
+      std::snprintf(message, sizeof message, "%s: %s (%s)", actor.c_str(), what.c_str(), reason.c_str());
     }
     stop = true;
   }
@@ -101,7 +103,7 @@ class Expectation {
   /// Empty, or what is wrong with the bytes.
   std::string fault_of(const unsigned char* bytes, std::size_t length) const {
     for (std::size_t i = 0; i + 8 <= length && at_ + i < layout_.size(); i += 8) {
-      std::uint64_t found;
+      std::uint64_t found = 0;
       std::memcpy(&found, bytes + i, 8);
       const std::size_t slot = (at_ + i) / layout_.slot_size;
       const std::size_t place = (at_ + i) % layout_.slot_size;
@@ -185,7 +187,7 @@ class TailExpectation {
   }
 
   Shared& shared_;
-  std::uint32_t oldest_[kMaxAppenders];
+  std::uint32_t oldest_[kMaxAppenders] = {};
 };
 
 }  // namespace coherent

@@ -21,6 +21,7 @@
 #include <random>
 #include <shared_mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,7 +68,8 @@ class Pair {
   }
   void fail(const std::string& what) {
     if (failed.exchange(true)) return;
-    std::fprintf(stderr, "%s: %s (%s); after:\n", names_[0].c_str(), what.c_str(), std::strerror(errno));
+    const std::string reason = std::generic_category().message(errno);
+    std::fprintf(stderr, "%s: %s (%s); after:\n", names_[0].c_str(), what.c_str(), reason.c_str());
     for (const std::string& operation : operations_)
       std::fprintf(stderr, "  %s\n", operation.c_str());
   }
@@ -335,7 +337,7 @@ class Changer {
     pair.open(kind == 0 ? O_TRUNC : kind == 1 ? O_CREAT | O_EXCL : 0);
   }
 
-  void rename(Pair& pair) {
+  static void rename(Pair& pair) {
     pair.note("rename there and back");
     pair.both("rename", [](int, const std::string& name) {
       const std::string other = name + "-away";
@@ -344,7 +346,7 @@ class Changer {
   }
 
   /// What is said to be a hole reads as zeros.
-  void holes(Pair& pair, std::uint64_t size) {
+  static void holes(Pair& pair, std::uint64_t size) {
     pair.note("holes");
     for (off_t at = 0; static_cast<std::uint64_t>(at) < size;) {
       off_t data_at = ::lseek(pair.fd(0), at, SEEK_DATA);

@@ -99,7 +99,7 @@ extern "C" pid_t fork() noexcept {
   return child;
 }
 
-extern "C" ssize_t read(int fd, void* into, std::size_t size) {
+extern "C" ssize_t read(int fd, void* buf, std::size_t nbytes) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t)>("read");
   const std::string gate(given("NO_MEMORY"));
   if (!gate.empty() && access(gate.c_str(), F_OK) == 0 && path_of(fd) == "/dev/fuse") {
@@ -108,7 +108,7 @@ extern "C" ssize_t read(int fd, void* into, std::size_t size) {
     errno = ENOMEM;
     return -1;
   }
-  const ssize_t got = real(fd, into, size);
+  const ssize_t got = real(fd, buf, nbytes);
   if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
   return got;
 }
@@ -126,18 +126,18 @@ extern "C" int fsync(int fd) {
   return real(fd);
 }
 
-extern "C" int fdatasync(int fd) {
+extern "C" int fdatasync(int fildes) {
   static const auto real = next<int (*)(int)>("fdatasync");
-  begin("fsync", fd);
-  return real(fd);
+  begin("fsync", fildes);
+  return real(fildes);
 }
 
 // With _FILE_OFFSET_BITS=64 these are the calls pread64, fstatvfs64 and pwrite64, as in the daemon.
-extern "C" ssize_t pread(int fd, void* into, std::size_t size, off_t at) {
+extern "C" ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
   begin("pread", fd);
-  hold_read(fd, at);
-  return real(fd, into, size, at);
+  hold_read(fd, offset);
+  return real(fd, buf, nbytes, offset);
 }
 
 extern "C" int flock(int fd, int operation) {
@@ -153,23 +153,23 @@ extern "C" DIR* fdopendir(int fd) {
 }
 
 // This is readdir64, as fdopendir(3) gave it to the daemon.
-extern "C" dirent* readdir(DIR* directory) {
+extern "C" dirent* readdir(DIR* dirp) {
   static const auto real = next<dirent* (*)(DIR*)>("readdir64");
   // The end of a directory is told by what errno was before.
   const int before = errno;
-  begin("entries", dirfd(directory));
+  begin("entries", dirfd(dirp));
   errno = before;
-  return real(directory);
+  return real(dirp);
 }
 
-extern "C" int fstatvfs(int fd, struct statvfs* status) {
+extern "C" int fstatvfs(int fildes, struct statvfs* buf) {
   static const auto real = next<int (*)(int, struct statvfs*)>("fstatvfs64");
-  begin("statfs", fd);
-  return real(fd, status);
+  begin("statfs", fildes);
+  return real(fildes, buf);
 }
 
-extern "C" ssize_t pwrite(int fd, const void* from, std::size_t size, off_t at) {
+extern "C" ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t, off_t)>("pwrite64");
   begin("pwrite", fd);
-  return real(fd, from, size, at);
+  return real(fd, buf, nbytes, offset);
 }

@@ -19,6 +19,7 @@ bool is_to_fail() {
 
 }  // namespace
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): this is operator new
 void* operator new(std::size_t size) {
   if (is_to_fail()) throw std::bad_alloc();
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
@@ -30,6 +31,7 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t /*size*/) noexcept {
   std::free(memory);
 }
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 namespace cframefs::fs {
 namespace {

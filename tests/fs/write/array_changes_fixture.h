@@ -50,7 +50,7 @@ class ArrayChangesTest : public WrittenFilesystem {
     return text_of(frame::npy_head_of(layer, static_cast<std::uint64_t>(spec_.typesize)));
   }
   std::size_t row() const {
-    std::size_t bytes = static_cast<std::size_t>(spec_.typesize);
+    auto bytes = static_cast<std::size_t>(spec_.typesize);
     for (std::size_t d = 1; d < spec_.shape.size(); ++d)
       bytes *= static_cast<std::size_t>(spec_.shape[d]);
     return bytes;

@@ -239,7 +239,7 @@ TEST_F(ArrayChangesTest, AnArrayThatNoFrameCanHoldDoesNotReplaceAnArray) {
   std::string fortran = npy_file("<f8", 8, {6, 5}, 1);
   fortran.replace(fortran.find("False"), 5, "True ");
   std::string other_length = npy_file("<f8", 8, {6, 5}, 1);
-  other_length.replace(other_length.find("}"), 2, " }");
+  other_length.replace(other_length.find('}'), 2, " }");
   for (const std::string& text : {fortran, other_length, std::string(500, 'x'), before.substr(0, 20)}) {
     auto handle = open(name_, O_RDWR | O_TRUNC);
     if (text.size() > 20) {

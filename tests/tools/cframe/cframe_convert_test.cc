@@ -51,19 +51,19 @@ class MemoryInput final : public tools::SeekableInput {
 class CframeConvert : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return (dir_.path() / name).string(); }
-  Ran convert(const std::string& in, const std::string& out, std::vector<std::string> options = {}) const {
+  static Ran convert(const std::string& in, const std::string& out, std::vector<std::string> options = {}) {
     options.insert(options.begin(), {"convert", in, out, "-f"});
     return run_cframe(options);
   }
-  std::string cat(const std::string& file) const {
+  static std::string cat(const std::string& file) {
     const Ran ran = run_cframe({"cat", file});
     EXPECT_EQ(ran.status, tools::done) << ran.err;
     return ran.out;
   }
-  nlohmann::json info(const std::string& file) const {
+  static nlohmann::json info(const std::string& file) {
     return nlohmann::json::parse(run_cframe({"info", "--json", file}).out);
   }
-  std::vector<Row> rows() const {
+  static std::vector<Row> rows() {
     std::vector<Row> found;
     for (const Row& row : read_manifest(golden_dir() / "legacy" / "MANIFEST.tsv")) {
       if (std::filesystem::exists(row.file("file"))) found.push_back(row);
@@ -87,7 +87,7 @@ TEST_F(CframeConvert, EveryOldFormatBecomesACurrentFrame) {
     SCOPED_TRACE(name);
     const std::string in = row.file("file").string();
     std::vector<std::string> options;
-    if (name.starts_with("legacy-b3") || name.starts_with("legacy-b4")) options.push_back("--beta-bitshuffle=old");
+    if (name.starts_with("legacy-b3") || name.starts_with("legacy-b4")) options.emplace_back("--beta-bitshuffle=old");
     const Ran ran = convert(in, path("x.b2frame"), options);
     ASSERT_EQ(ran.status, tools::done) << ran.err;
     EXPECT_EQ(digest_of(cat(path("x.b2frame"))), row["sha256_expected"]);

@@ -121,7 +121,7 @@ std::string endless_frame(const TempDir& temp, const std::vector<std::int64_t>& 
   Bytes value(8 * entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i)
     codec::store_le(&value[8 * i], entries[i]);
-  builder.index = repeated_chunk(value, 8 * count);
+  builder.index = repeated_chunk(value, static_cast<std::int32_t>(8 * count));
   temp.write("endless.b2frame", builder.build());
   return (temp.path() / "endless.b2frame").string();
 }

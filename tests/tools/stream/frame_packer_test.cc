@@ -35,7 +35,7 @@ class BytesInput final : public tools::Input {
   BytesInput(const Bytes& bytes, bool places) : bytes_(bytes), places_(places) {}
 
   codec::Result<std::size_t> read(codec::ByteSpan into) override {
-    const auto got = copy(into, at_);
+    auto got = copy(into, at_);
     if (got) at_ += *got;
     return got;
   }
