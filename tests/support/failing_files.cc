@@ -95,7 +95,7 @@ Result<frame::OpenFile> FailingFiles::open_at(frame::OpenFile dir, const std::st
 }
 
 Result<frame::OpenFile> FailingFiles::open_named(const std::string& path, int flags) {
-  return run({Kind::open, -1, path}, [&] { return base_.open_named(path, flags); });
+  return run({Kind::open, {}, path}, [&] { return base_.open_named(path, flags); });
 }
 
 Result<frame::OpenFile> FailingFiles::reopen(frame::OpenFile file, int flags) {
