@@ -118,7 +118,7 @@ class ReadPath {
                                                 const CacheBlockLayout& layout);
   void publish(const Run& run);
   void fail(const FrameSnapshot& snapshot, const Run& run, const codec::Error& error);
-  codec::Failure report(const FrameSnapshot& snapshot, codec::Error error);
+  static codec::Failure report(const FrameSnapshot& snapshot, codec::Error error);
 
   DecodingStatistics& statistics_;
   DedupLogger& once_;
