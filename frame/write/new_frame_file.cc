@@ -115,7 +115,7 @@ Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmet
   for (std::size_t number = 0; number < vlmetalayers.size(); ++number) {
     const MetalayerLength& layer = vlmetalayers[number];
     const auto stored = content(number);
-    if (!stored) return Failure(stored.error());
+    if (!stored) return codec::Failure(stored.error());
     if (stored->size() != layer.length) {
       return codec::stale(fmt::format("variable-length metalayer '{}' changed its length from {} to {} bytes",
                                       layer.name, layer.length, stored->size()));
