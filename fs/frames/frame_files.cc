@@ -136,7 +136,7 @@ codec::Result<void> FrameFiles::read(FileHandle& handle, std::uint64_t at, std::
     if (!done && ReadPermit::is_refusal(done.error())) return done;
     // If the file changed during the read, discard bytes and errors, and retry from the new state.
     mark.close();
-    const auto damage = (*snapshot)->damage().take();
+    const auto damage = done ? DamageNotes::List() : (*snapshot)->damage().take();
     auto now = states_.current_snapshot(handle, FrameStates::Look::after_read);
     if (now && (*now)->id() == (*snapshot)->id()) {
       mount_.read_path.log_damage(damage);

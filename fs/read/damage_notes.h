@@ -2,7 +2,8 @@
 //
 // While another program writes the file, a read may see half of a change, which looks like damage. So a read notes what
 // it met, and its caller logs the notes only after a look at the file has found it unchanged; otherwise it drops them.
-// A caller takes the notes before that look. Notes that another thread has made until then are of the same state.
+// A caller whose read has failed takes the notes before that look. Notes that another thread has made until then are of
+// the same state. What only decoding ahead has noted waits for a read that fails.
 //
 // Thread safety: all members may be called concurrently.
 #pragma once
@@ -18,6 +19,7 @@ namespace cframefs::fs {
 
 class DamageNotes {
  public:
+  using List = std::vector<codec::Error>;
   /// The most notes that are kept; a further one is dropped.
   static constexpr std::size_t kMost = 1000;
 
@@ -26,14 +28,14 @@ class DamageNotes {
     if (notes_.size() < kMost) notes_.push_back(error);
   }
   /// Returns all notes and forgets them.
-  std::vector<codec::Error> take() {
+  List take() {
     const codec::MutexLock lock(mutex_);
     return std::exchange(notes_, {});
   }
 
  private:
   codec::Mutex mutex_;
-  std::vector<codec::Error> notes_ GUARDED_BY(mutex_);
+  List notes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs

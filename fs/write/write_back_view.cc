@@ -91,8 +91,10 @@ codec::Result<void> WriteBack::copy_view(std::uint64_t at, codec::ByteSpan out) 
       case Segment::Source::stored: {
         Reply reply{ReadPermit::without_turn()};
         auto done = shared_.read_path.read(*snapshot_, frame::FlatOffset{segment.begin}, segment.length, reply);
-        shared_.read_path.log_damage(snapshot_->damage().take());
-        if (!done) return done;
+        if (!done) {
+          shared_.read_path.log_damage(snapshot_->damage().take());
+          return done;
+        }
         if (reply.size() != segment.length) return codec::corrupt("the frame is shorter than its header says");
         reply.copy_to(into.data());
         break;
@@ -154,7 +156,7 @@ codec::Result<void> WriteBack::read(std::uint64_t at, std::uint64_t length, Repl
       if (done && reply.size() - before != part.segment.length)
         done = codec::corrupt("the frame is shorter than its header says");
     }
-    const auto damage = snapshot->damage().take();
+    const auto damage = done ? DamageNotes::List() : snapshot->damage().take();
     {
       codec::MutexLock lock(mutex_);
       if (foreign_states_ == foreign_states && !is_changed_by_others(snapshot)) {
