@@ -17,17 +17,7 @@ constexpr int kChangeAttempts = 5;
 
 codec::Result<NodeFiles::SharedFile> AttributeFiles::attribute_file(Node& node) {
   // Prefer a descriptor that a program has open, which needs no name.
-  if (const auto frame = open_frame_of(node)) {
-    auto file = frame->file();
-    const auto status = mount_.files.status(file->handle());
-    if (status && node.is_at(*status)) return file;
-  }
-  {
-    codec::MutexLock lock(node.mutex);
-    for (const auto& opened : node.opened) {
-      if (auto file = opened.lock()) return file;
-    }
-  }
+  if (auto file = node_files_.held_file(node)) return file;
   // A held directory needs no second descriptor.
   if (node.kind == EntryKind::directory) return mount_.directories.open(node.id);
   return node_files_.open_file(node, O_PATH);

@@ -48,7 +48,32 @@ codec::Result<NodeFiles::SharedFile> NodeFiles::open_with_room(const std::functi
   return open();
 }
 
-codec::Result<NodeFiles::SharedFile> NodeFiles::open_file(const Node& node, int flags) {
+NodeFiles::SharedFile NodeFiles::held_file(Node& node) {
+  if (const auto frame = open_frame_of(node)) {
+    auto file = frame->file();
+    const auto status = mount_.files.status(file->handle());
+    if (status && node.is_at(*status)) return file;
+  }
+  codec::MutexLock lock(node.mutex);
+  for (const auto& opened : node.opened) {
+    if (auto file = opened.lock()) return file;
+  }
+  return nullptr;
+}
+
+codec::Result<NodeFiles::SharedFile> NodeFiles::open_file(Node& node, int flags) {
+  auto file = open_by_name(node, flags);
+  // Only /proc/self/fd leads to a node without a place. A node with one may have been replaced behind the mount: its
+  // name must lead to the new file.
+  const bool has_place = file || node.id == kRootNode || mount_.nodes.place_of(node.id);
+  const SharedFile held = has_place ? nullptr : held_file(node);
+  if (!held) return file;
+  auto again = mount_.files.reopen(held->handle(), flags & ~O_CREAT);
+  if (!again) return codec::Failure(again.error());
+  return std::make_shared<const frame::Descriptor>(mount_.files, *again);
+}
+
+codec::Result<NodeFiles::SharedFile> NodeFiles::open_by_name(const Node& node, int flags) {
   codec::SharedLock names(mount_.names);
   const auto at = held_name_of(node);
   if (!at) return codec::Failure(at.error());

@@ -42,14 +42,19 @@ class NodeFiles {
   /// Calls `open` for a descriptor that a program will hold. If descriptors are short, closes directories held for
   /// look-ups and calls it once more.
   codec::Result<SharedFile> open_with_room(const std::function<codec::Result<SharedFile>()>& open);
-  /// Opens the node's file. stale: another file has its name now.
-  codec::Result<SharedFile> open_file(const Node& node, int flags) EXCLUDES(mount_.names);
+  /// Returns the node's file that a program has open, nullptr if there is none.
+  SharedFile held_file(Node& node);
+  /// Opens the node's file, by its name or, after the mount has removed or replaced that, by a descriptor that a
+  /// program has open. stale: another file has its name now, or no program has it open.
+  codec::Result<SharedFile> open_file(Node& node, int flags) EXCLUDES(mount_.names);
   /// Has the watcher report changes of the directory, unless that is impossible.
   void watch(Node& directory);
   /// Removes look-ups of the kernel. With the last one, the node's directory is neither held nor watched any more.
   void forget(NodeId node, std::uint64_t lookups);
 
  private:
+  codec::Result<SharedFile> open_by_name(const Node& node, int flags) EXCLUDES(mount_.names);
+
   MountContext& mount_;
 };
 

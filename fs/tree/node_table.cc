@@ -229,6 +229,18 @@ void NodeTable::remove(const DirEntry& place, bool other_names) {
   }
 }
 
+void NodeTable::retire(const EntryStat& created) {
+  codec::MutexLock lock(mutex_);
+  const auto gone = by_key_.find(Key{created.status.st_dev, created.entry_inode, created.kind, NodeRole::stored});
+  if (gone == by_key_.end()) return;
+  Place& place = places_.at(gone->second);
+  unplace(place, gone->second);
+  place.parent = 0;
+  place.name.clear();
+  place.node->inode.store(0, std::memory_order_relaxed);
+  by_key_.erase(gone);
+}
+
 void NodeTable::change_inode(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);

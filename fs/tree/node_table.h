@@ -101,6 +101,9 @@ class NodeTable {
   std::shared_ptr<Node> find(NodeId id) const;
   /// Returns the node of this file, which is made if there is none, and counts one look-up. Updates its place.
   std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe);
+  /// Removes the place of nodes whose file is gone: its inode number belongs to `created`, a file that the mount has
+  /// just made. The kernel must not take what it keeps of the gone file for the new one's.
+  void retire(const EntryStat& created);
   /// Counts one more look-up of a node that the caller has verified. Returns nullptr if the node is gone.
   std::shared_ptr<Node> enter_again(NodeId id);
   /// Removes `lookups` look-ups. Returns true if the node is gone.

@@ -45,6 +45,67 @@ class Others(Writing):
         self.assertEqual(os.fstat(reads).st_size, 100_004)
         self.assertEqual(os.pread(reads, 10, 99_999)[1:], b"more")
 
+    def test_a_new_file_is_not_the_removed_one_whose_inode_it_has(self):
+        old, new = some_bytes(400_000, 1), some_bytes(25_110, 2)
+        for options in ((), ("writeback=on",)):
+            reused = 0
+            mount = self.mount(*options)
+            for number in range(60):
+                a, b = f"a{number}", f"b{number}"
+                with open(mount / a, "wb") as file:
+                    file.write(old)
+                with open(mount / a, "rb") as file:
+                    file.read()
+                inode = os.stat(f"{self.source}/{a}.b2frame").st_ino
+                os.unlink(f"{self.source}/{a}.b2frame")
+                with open(mount / b, "wb") as file:
+                    file.write(new)
+                reused += os.stat(f"{self.source}/{b}.b2frame").st_ino == inode
+                self.assertEqual(os.stat(mount / b).st_size, len(new), options)
+                self.assertEqual(output(mounting.CFRAME, "cat", f"{self.source}/{b}.b2frame"), new, options)
+                os.unlink(mount / b)
+                if reused == 3:
+                    break
+            mount.close()
+            if reused == 0:
+                self.skipTest("the filesystem gives no inode number again")
+
+    def test_a_removed_file_is_opened_again_by_its_descriptor(self):
+        def check(path, first, again, remove):
+            with open(path, "wb") as file:
+                file.write(b"first")
+            descriptors = [os.open(path, first)]
+            try:
+                remove(path)
+                descriptors.append(os.open(f"/proc/self/fd/{descriptors[0]}", again))
+                if again != os.O_WRONLY:
+                    self.assertEqual(os.pread(descriptors[1], 9, 0), b"first")
+                if again != os.O_RDONLY:
+                    self.assertEqual(os.pwrite(descriptors[1], b"F", 0), 1)
+                if first != os.O_WRONLY:
+                    self.assertEqual(os.pread(descriptors[0], 9, 0)[1:], b"irst")
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+        def replace(path):
+            with open(f"{path}.new", "wb") as file:
+                file.write(b"other")
+            os.rename(f"{path}.new", path)
+
+        read, write, both = os.O_RDONLY, os.O_WRONLY, os.O_RDWR
+        for options, is_frame in (((), True), (("names=keep",), False)):
+            mount = self.mount(*options)
+            for remove in (os.unlink, replace):
+                for first in (read, write, both):
+                    for again in (read, write, both):
+                        with self.subTest(options=options, remove=remove.__name__, first=first, again=again):
+                            if is_frame and first == read and again != read:
+                                self.assert_refused(errno.ESTALE, check, mount / "x", first, again, remove)
+                            else:
+                                check(mount / "x", first, again, remove)
+            mount.close()
+
     def test_what_is_written_synchronously_is_on_disk(self):
         self.frame("x.b2frame", b"first" * 1000)
         mount = self.mount("commit_interval=1000")

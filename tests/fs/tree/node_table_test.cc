@@ -14,15 +14,35 @@ class NodeTableTest : public testing::Test {
     table_.numbers().set_home(kDevice);
     table_.set_root(std::make_shared<Node>(kRootNode, NodeRole::stored, EntryKind::directory));
   }
-  std::shared_ptr<Node> enter(const std::string& name, std::uint64_t inode, EntryKind kind = EntryKind::frame) {
+  static EntryStat status_of(std::uint64_t inode, EntryKind kind = EntryKind::frame) {
     EntryStat probe;
     probe.kind = kind;
     probe.status.st_dev = kDevice;
+    probe.status.st_ino = inode;
     probe.entry_inode = inode;
-    return table_.enter(kRootNode, name, NodeRole::stored, probe);
+    return probe;
+  }
+  std::shared_ptr<Node> enter(const std::string& name, std::uint64_t inode, EntryKind kind = EntryKind::frame) {
+    return table_.enter(kRootNode, name, NodeRole::stored, status_of(inode, kind));
   }
   NodeTable table_;
 };
+
+TEST_F(NodeTableTest, ACreatedFileIsNotTheGoneFileWhoseInodeItHas) {
+  const auto gone = enter("gone", 5);
+  const auto other = enter("other", 6);
+  table_.retire(status_of(5));
+  const auto created = enter("created", 5);
+  EXPECT_NE(created, gone);
+  EXPECT_FALSE(table_.place_of(gone->id).has_value());
+  EXPECT_TRUE(table_.at_place(kRootNode, "gone").empty());
+  EXPECT_FALSE(gone->is_at(status_of(5).status));
+  EXPECT_EQ(table_.place_of(created->id)->name, "created");
+  EXPECT_EQ(enter("other", 6), other);
+  // Forgetting the gone file leaves the created one in the table.
+  EXPECT_TRUE(table_.forget(gone->id, 1));
+  EXPECT_EQ(enter("created", 5), created);
+}
 
 TEST_F(NodeTableTest, ANumberThatIsShownIsNotGivenToTheNextFileWithTheInode) {
   const auto replaced = enter("replaced", 5);
