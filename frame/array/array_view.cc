@@ -40,6 +40,7 @@ Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Containe
   if (!*layer) {
     if (!is_array) return plain_view(std::move(container), form);
     if (const auto& damage = container->metalayer_damage()) return Failure(*damage);
+    if (holds_file_bytes(*container)) return std::make_shared<const FlatView>(std::move(container));
     return corrupt("named like an array, but the metalayer 'b2nd' is missing");
   }
   const FrameParameters& parameters = container->parameters();

@@ -16,7 +16,7 @@ enum class ArrayForm : std::uint8_t { npy, flat, chunks };
 
 /// Returns the view of a container. A container without an array metalayer is shown in chunk order in every form, but
 /// form npy adds the header of the NumPy array in a Bloscpack file. `is_array`: the name of the file says that it is an
-/// array, so a missing array metalayer is corruption.
+/// array, so a missing array metalayer is corruption, unless the frame says that it holds the bytes of a file.
 Result<std::shared_ptr<const FlatView>> make_view(std::shared_ptr<const Container> container, ArrayForm form,
                                                   bool is_array);
 

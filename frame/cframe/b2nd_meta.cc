@@ -107,6 +107,16 @@ Result<std::optional<Metalayer>> array_metalayer_of(const Metalayers& layers) {
   return std::optional<Metalayer>();
 }
 
+Metalayer file_bytes_layer() {
+  constexpr std::uint8_t kTrue = 0xc3;  // in msgpack
+  return {std::string(kFileBytesLayer), {kTrue}};
+}
+
+bool holds_file_bytes(const Metalayers& layers) {
+  const auto& places = layers.metalayer_places();
+  return std::any_of(places.begin(), places.end(), [](const auto& place) { return place.name == kFileBytesLayer; });
+}
+
 Result<std::optional<B2ndMeta>> b2nd_meta_of(const Metalayers& layers) {
   const auto layer = array_metalayer_of(layers);
   if (!layer) return Failure(layer.error());

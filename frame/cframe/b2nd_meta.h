@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frame/container/metalayers.h"
@@ -34,6 +35,12 @@ Result<B2ndMeta> parse_array_layer(ByteView content);
 /// Returns the metalayer that makes the container an array, or nullopt if the container is not an array. unsupported:
 /// the metalayer is longer than kMaxArrayLayer.
 Result<std::optional<Metalayer>> array_metalayer_of(const Metalayers& layers);
+
+/// The fixed metalayer of a frame with the suffix of an array that holds the bytes of a file instead: of a .npy file
+/// that no array can store. Format: b2nd.md section 6.
+inline constexpr std::string_view kFileBytesLayer = "file_bytes";
+Metalayer file_bytes_layer();
+bool holds_file_bytes(const Metalayers& layers);
 
 /// Returns the parsed array metalayer, or nullopt if the container is not an array. corruption: the metalayer is
 /// damaged or lost.

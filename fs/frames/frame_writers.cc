@@ -145,8 +145,9 @@ codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, 
                                                                     bool fresh, FrameLocation place) {
   const auto status = mount_.files.status(frame->file()->handle());
   const bool is_blank = status && S_ISREG(status->st_mode) && status->st_size == 0;
+  const bool may_become_array = mount_.options.b2nd == ArrayView::npy && NameMapper::has_array_suffix(place.name);
   auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame),
-                                {std::move(place), frame->file(), fresh, fresh || is_blank});
+                                {std::move(place), frame->file(), fresh, fresh || is_blank, may_become_array});
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
   mount_.once.error(opened.error());
   return codec::io_error(EROFS, "open");

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "frame/cframe/b2nd_meta.h"
 #include "frame/io/free_name.h"
 #include "fs/names/namespace.h"
 #include "fs/write/frame_defaults.h"
@@ -38,7 +39,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   entry.name = mount_.tree.rules().new_name(name);
   entry.is_frame = NameMapper::has_container_suffix(entry.name);
   // With names=keep, the suffix of an array or of another container format.
-  if (entry.is_frame && !NameMapper::names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
+  if (entry.is_frame && !mount_.tree.rules().names_new_frame(entry.name)) return codec::io_error(EOPNOTSUPP, "create");
   mode = mode_for_new(entry.directory, mode & 07777U, caller);
   auto file = as_caller(caller, mode, [&]() NO_THREAD_SAFETY_ANALYSIS {
     return entry.is_frame ? create_frame(entry.directory, entry.name, mode)
@@ -68,8 +69,9 @@ codec::Result<struct stat> Namespace::create_frame(const HeldDirectory& director
   auto fd = mount_.files.create_at(directory->handle(), temporary, O_WRONLY | O_EXCL, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(mount_.files, *fd);
-  auto done = mount_.files.pwrite(file.handle(), frame::empty_frame(placeholder_params(mount_.options.new_frames)),
-                                  frame::FileOffset{0});
+  frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
+  if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
+  auto done = mount_.files.pwrite(file.handle(), frame::empty_frame(empty), frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
     const auto made = mount_.files.status(file.handle());

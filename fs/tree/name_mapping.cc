@@ -176,12 +176,16 @@ codec::Result<StoredEntry> NameMapper::owner_among(const std::string& shown, con
   return StoredEntry{};
 }
 
-bool NameMapper::names_new_frame(std::string_view name) {
+bool NameMapper::names_new_frame(std::string_view name) const {
   const std::string_view suffix = suffix_of(name);
+  if (npy_as_array_ && suffix == kArraySuffix) return true;
   return suffix == kNewSuffix || suffix == ".b2f" || suffix == ".b2" || suffix == frame::kSavedSuffix;
 }
 
 std::string NameMapper::new_name(const std::string& shown) const {
+  if (npy_as_array_ && shown.size() > kNpySuffix.size() && shown.ends_with(kNpySuffix)) {
+    return on_disk(shown.substr(0, shown.size() - kNpySuffix.size()) + std::string(kArraySuffix));
+  }
   return on_disk(names_ == Names::keep ? shown : shown + std::string(kNewSuffix));
 }
 

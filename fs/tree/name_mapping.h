@@ -59,7 +59,9 @@ struct ShownEntry {
 
 class NameMapper {
  public:
-  explicit NameMapper(Names names, ArrayView arrays = ArrayView::npy) : names_(names), arrays_(arrays) {}
+  /// `npy_as_array`: a new file x.npy is stored as x.b2nd. REQUIRES: then names are stripped and arrays show as .npy.
+  explicit NameMapper(Names names, ArrayView arrays = ArrayView::npy, bool npy_as_array = false)
+      : names_(names), arrays_(arrays), npy_as_array_(npy_as_array) {}
 
   /// Returns whether the suffix is that of a container (frame/base/suffixes.h).
   static bool has_container_suffix(std::string_view name) { return !suffix_of(name).empty(); }
@@ -79,7 +81,7 @@ class NameMapper {
   /// Returns the container suffix of a name on disk, "" if it has none.
   static std::string_view suffix_of(std::string_view name);
   /// Returns whether a new frame may have this name on disk: its suffix is not that of another format.
-  static bool names_new_frame(std::string_view name);
+  bool names_new_frame(std::string_view name) const;
   /// Returns the name on disk of a file that is created as `shown`.
   std::string new_name(const std::string& shown) const;
   /// Returns the name on disk that a container called `stored` takes when it is renamed to `shown`. The name keeps the
@@ -117,6 +119,7 @@ class NameMapper {
 
   const Names names_;
   const ArrayView arrays_;
+  const bool npy_as_array_;
 };
 
 }  // namespace cframefs::fs

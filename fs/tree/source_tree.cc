@@ -92,7 +92,7 @@ bool leads_elsewhere(const codec::Error& error) {
 SourceTree::SourceTree(frame::ReadFileOps& files, const MountOptions& options)
     : files_(files),
       options_(options),
-      rules_(options.names, options.b2nd),
+      rules_(options.names, options.b2nd, options.new_frames.npy_as_array),
       links_(files, rules_, options.source),
       spelling_(std::make_unique<NameSpelling>(files)) {}
 

@@ -26,6 +26,7 @@ struct NewFrameOptions {
   std::uint32_t typesize = 0;   // 0: auto
   std::uint64_t chunksize = 0;  // 0: auto
   std::uint64_t blocksize = 0;  // 0: auto
+  bool npy_as_array = false;    // a file that is created as x.npy is stored as the array x.b2nd
 };
 
 /// What the kernel may cache.

@@ -229,7 +229,7 @@ codec::EncodeParameters ArrayChanges::encoding(codec::EncodeParameters frame) co
 /// Returns the ranges that the layer changes, in order; zeros only up to `zeros_until` (flat).
 std::vector<ArrayChanges::Range> ArrayChanges::ranges_of(const DirtyLayer& layer, std::uint64_t zeros_until) const {
   std::vector<Range> ranges;
-  const std::uint64_t kept = layer.kept() - head_;
+  const std::uint64_t kept = std::max(layer.kept(), head_) - head_;
   const std::uint64_t size = layer.size() - head_;
   const auto add_zeros = [&](std::uint64_t from, std::uint64_t until) {
     until = std::min(until, zeros_until);

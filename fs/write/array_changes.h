@@ -38,8 +38,8 @@ class ArrayChanges {
   /// rows, or is filled with zeros if its number of rows is fixed. Error unsupported: no frame can hold the array, or
   /// its header differs from the one that the mount would show.
   static codec::Result<ArrayChanges> from_head(codec::ByteView bytes);
-  /// Returns whether a file of `size` bytes has no items, so that another header makes another array of it.
-  bool is_empty(std::uint64_t size) const { return is_flat_ && head_ > 0 && size == head_; }
+  /// Returns the size of a file with all rows that the header of from_head() names.
+  std::uint64_t named_size() const { return head_ + item_bytes_; }
   /// Returns the size of the file when it is new.
   std::uint64_t new_size() const { return array_.can_change() ? head_ : head_ + item_bytes_; }
   /// Returns the parameters of a new frame for the array with `rows` rows. `like`: parameters of the encoding.

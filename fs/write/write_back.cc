@@ -198,7 +198,9 @@ codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_
     chunksize = dirty_.chunksize();
     const std::uint64_t at = place.value_or(dirty_.size());
     const std::uint64_t before = dirty_.size();
-    done = array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
+    if (by != changed_by_) named_size_.reset();
+    const bool is_new_array = becomes_array(at, bytes);
+    done = is_new_array ? write_new_array(bytes) : array_ ? write_array(at, bytes) : write_locked(at, bytes, permit);
     // A write that completes the row of another handle leaves no failure to report.
     if (array_ && (dirty_.size() != before || capped_sum(at, bytes.size()) >= before)) changed_by_ = by;
   }
@@ -350,6 +352,7 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
   const std::uint64_t before = dirty_.size();
   if (array_) {
     const auto allowed = array_->check_resize(size, before);
+    if (size == 0 || by != changed_by_) named_size_.reset();
     changed_by_ = by;
     head_.truncated(size == 0 && array_->head_bytes() > 0);
     if (!allowed && size == 0 && array_->head_bytes() > 0) {
@@ -359,6 +362,8 @@ codec::Result<bool> WriteBack::change_size(std::uint64_t size, Changer by) {
     }
     if (!allowed) return codec::Failure(allowed.error());
     size = *allowed;
+  } else if (may_become_array_ && size == 0) {
+    head_.truncated(true);
   }
   if (auto fits = check_size(size); !fits) return codec::Failure(fits.error());
   if (size == before) return false;

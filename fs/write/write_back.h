@@ -87,6 +87,8 @@ struct FrameToWrite {
   bool fresh = false;
   /// Its parameters are placeholders: the host chooses them when the first data are known.
   bool has_placeholders = false;
+  /// It has the name of an array that shows as a .npy file: if it is empty, what a program writes may make it one.
+  bool may_become_array = false;
 };
 
 /// How a commit waits for locks that other programs hold.
@@ -125,7 +127,7 @@ class WriteBack {
  public:
   /// Error unsupported: the frame cannot be written.
   static codec::Result<std::shared_ptr<WriteBack>> open(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host,
-                                                        FrameToWrite frame);
+                                                        const FrameToWrite& frame);
   ~WriteBack();
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
@@ -152,7 +154,9 @@ class WriteBack {
   /// `by`: the handle, for check_whole().
   codec::Result<void> resize(std::uint64_t size, Changer by = nullptr);
   /// Returns an error if written data cannot be committed. invalid: the last row of an array is incomplete. With `by`,
-  /// only if that handle, or an unknown one, made it so: a row that another handle is writing is no failure of `by`.
+  /// only if that handle, or an unknown one, made it so: a row that another handle is writing is no failure of `by`;
+  /// and also if `by` made a new array of more rows than the header says that it wrote: the file is not the one
+  /// written.
   codec::Result<void> check_whole(Changer by = nullptr);
   /// Returns true once after the array header has changed since programs read it.
   bool take_new_head();
@@ -212,7 +216,7 @@ class WriteBack {
     std::shared_ptr<const FrameSnapshot> snapshot;
   };
 
-  WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, FrameLocation place, bool has_placeholders);
+  WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, const FrameToWrite& frame);
 
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
@@ -245,11 +249,18 @@ class WriteBack {
   bool is_dirty() const REQUIRES(mutex_) {
     return new_array_ == NewArray::in_dirty || dirty_.differs_from(size_below());
   }
-  /// Turns the file into the array of a .npy file that begins with `bytes`.
+  /// Makes an array of an empty file with the name of one, if a write of `bytes` at `at` begins one that can be stored.
+  /// Returns whether it did; write_new_array() follows.
+  bool becomes_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  /// Turns the file into the array of a .npy file that begins with `bytes`. Error invalid: no array can hold it.
   codec::Result<void> begin_new_array(codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<void> replace_array(codec::ByteView bytes) REQUIRES(mutex_);
+  void log_once(const char* what, codec::Error why) REQUIRES(mutex_);
   void forget_new_array() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_array_part(std::uint64_t at, codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<std::uint64_t> write_new_array(codec::ByteView bytes) REQUIRES(mutex_);
+  codec::Result<void> check_rows() REQUIRES(mutex_);
   void stop_awaiting_head() REQUIRES(mutex_);
   codec::Result<std::uint64_t> write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head)
       REQUIRES(mutex_);
@@ -322,6 +333,7 @@ class WriteBack {
 
   WriteBackShared& shared_;
   const std::unique_ptr<WriteBackHost> host_;
+  const bool may_become_array_;
 
   // Held by every thread that uses the writer. Not a codec::Mutex: CommitPause holds it beyond a function.
   std::mutex commit_mutex_;
@@ -351,8 +363,9 @@ class WriteBack {
   codec::CondVar copied_;  // a copy or a commit has ended
   codec::CondVar head_came_;
   std::shared_ptr<const FrameSnapshot> snapshot_ GUARDED_BY(mutex_);
-  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);  // set if the file is an array, or becomes one
-  Changer changed_by_ GUARDED_BY(mutex_) = nullptr;       // handle that last changed the array's size or last row
+  std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);        // set if the file is an array, or becomes one
+  std::optional<std::uint64_t> named_size_ GUARDED_BY(mutex_);  // of a new array, by the header written last
+  Changer changed_by_ GUARDED_BY(mutex_) = nullptr;             // handle that last changed the array's size or last row
   std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
   frame::FileVersion identity_ GUARDED_BY(mutex_);
   std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // counts reloads, and overwritten committed bytes

@@ -3,6 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "frame/numpy/npy_file.h"
 #include "frame/numpy/npy_header.h"
 #include "frame/write/frame_metalayers.h"
 #include "frame/write/frame_replacement.h"
@@ -45,23 +48,61 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
     if (!array_) return codec::stale("another program replaced the array by a file that is no array");
     head = array_->check_write(at, bytes, dirty_.size());
     if (head) return write_behind_head(at, bytes, *head);
-    if (array_->is_empty(dirty_.size()) || head_.awaits_array()) {
-      if (auto begun = begin_new_array(bytes); !begun) return codec::Failure(begun.error());
-      head = array_->head_bytes();
+    if (array_->head_bytes() == dirty_.size() || head_.awaits_array()) {
+      if (auto begun = replace_array(bytes); !begun) return codec::Failure(begun.error());
+      return write_new_array(bytes);
     }
   }
   if (!head) return head;
   return write_behind_head(at, bytes, *head);
 }
 
+codec::Result<std::uint64_t> WriteBack::write_new_array(codec::ByteView bytes) {
+  auto done = write_behind_head(0, bytes, array_->head_bytes());
+  named_size_ = array_->named_size();
+  stop_awaiting_head();
+  return done;
+}
+
 /// `head`: how many of the bytes belong to the header.
 codec::Result<std::uint64_t> WriteBack::write_behind_head(std::uint64_t at, codec::ByteView bytes, std::uint64_t head) {
   head_.array_came();
+  if (head > 0) named_size_.reset();
   const std::uint64_t before = dirty_.size();
   auto done = write_locked(at + head, bytes.subspan(head));
   if (!done) return done;
   note_head(before);
   return at;
+}
+
+bool WriteBack::becomes_array(std::uint64_t at, codec::ByteView bytes) {
+  if (array_ || !may_become_array_ || at != 0) return false;
+  const auto can_become = [&]() NO_THREAD_SAFETY_ANALYSIS { return !array_ && dirty_.size() == 0; };
+  bool begun = false;
+  if (can_become() && frame::has_npy_magic(bytes)) {
+    // The array must not lie over a layer of the file before it.
+    while (committing_)
+      copied_.wait(mutex_);
+    if (can_become()) {
+      const auto done = begin_new_array(bytes);
+      if (!done) log_once("stored as bytes, not as an array", done.error());
+      begun = done.has_value();
+    }
+  }
+  stop_awaiting_head();
+  return begun;
+}
+
+codec::Result<void> WriteBack::replace_array(codec::ByteView bytes) {
+  auto begun = begin_new_array(bytes);
+  if (!begun) log_once("the array is not replaced", begun.error());
+  return begun;
+}
+
+void WriteBack::log_once(const char* what, codec::Error why) {
+  why.path = snapshot_->path();
+  why.reason = std::string(what) + ": " + why.reason;
+  shared_.once.error(why);
 }
 
 codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
@@ -70,15 +111,12 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
     return codec::invalid("cannot replace the array: it is a sparse frame or has no name");
   }
   auto made = ArrayChanges::from_head(bytes);
-  if (!made) {
-    codec::Error error = made.error();
-    error.path = snapshot_->path();
-    shared_.once.error(error);
-    return codec::invalid(error.reason);
-  }
+  if (!made) return codec::invalid(made.error().reason);
+  early_parameters_.reset();
   array_ = std::move(*made);
   new_array_ = NewArray::in_dirty;
-  dirty_ = DirtyLayer(ArrayChanges::kPieceBytes, array_->head_bytes());
+  // Nothing of the file below stays: it may be shorter than the header.
+  dirty_ = DirtyLayer(ArrayChanges::kPieceBytes, 0);
   dirty_.resize(array_->new_size());
   head_.changed();
   note_dirty();
@@ -87,6 +125,7 @@ codec::Result<void> WriteBack::begin_new_array(codec::ByteView bytes) {
 
 /// Undoes begin_new_array(). The caller drops the dirty layer.
 void WriteBack::forget_new_array() {
+  named_size_.reset();
   head_.array_came();
   stop_awaiting_head();
   if (new_array_ != NewArray::in_dirty) return;
@@ -110,8 +149,18 @@ codec::Result<void> WriteBack::check_whole(Changer by) {
   codec::MutexLock lock(mutex_);
   if (by != nullptr && changed_by_ != nullptr && by != changed_by_) return {};
   if (head_.awaits_array()) return codec::invalid("cannot truncate: the array has a fixed number of rows");
-  if (!array_ || array_->whole(dirty_.size()) == dirty_.size()) return {};
-  return codec::invalid("the last row of the array is incomplete");
+  if (!array_) return {};
+  if (array_->whole(dirty_.size()) != dirty_.size()) return codec::invalid("the last row of the array is incomplete");
+  return by != nullptr && by == changed_by_ ? check_rows() : codec::Result<void>();
+}
+
+codec::Result<void> WriteBack::check_rows() {
+  if (!named_size_ || dirty_.size() <= *named_size_) return {};
+  const std::uint64_t head = array_->head_bytes();
+  const auto more = codec::invalid(fmt::format("the array has {} bytes of rows, its header was written for {}",
+                                               dirty_.size() - head, *named_size_ - head));
+  log_once("the header of the file follows its rows, and is not the one written", more.value());
+  return more;
 }
 
 /// Returns the bytes of the array header in the programs' view.
@@ -152,7 +201,8 @@ codec::Result<void> WriteBack::store_new_array(const Batch& batch, const ArrayCh
   auto layers = before.metalayers();
   if (!layers) return codec::Failure(layers.error());
   for (frame::Metalayer& layer : *layers) {
-    if (layer.name != "b2nd" && layer.name != "caterva") wanted.metalayers.push_back(std::move(layer));
+    const bool is_form = layer.name == "b2nd" || layer.name == "caterva" || layer.name == frame::kFileBytesLayer;
+    if (!is_form) wanted.metalayers.push_back(std::move(layer));
   }
   auto beside = frame::FrameReplacement(*writer_).make_beside(wanted);
   if (!beside) return codec::Failure(beside.error());

@@ -14,26 +14,26 @@ constexpr std::uint64_t kChunkSize = std::uint64_t{1} << 20;
 
 }  // namespace
 
-WriteBack::WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, FrameLocation place,
-                     bool has_placeholders)
+WriteBack::WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, const FrameToWrite& frame)
     : shared_(shared),
       host_(std::move(host)),
-      place_(std::move(place)),
-      parameters_from_(has_placeholders ? Parameters::chosen_by_host : Parameters::fixed) {}
+      may_become_array_(frame.may_become_array),
+      place_(frame.place),
+      parameters_from_(frame.has_placeholders ? Parameters::chosen_by_host : Parameters::fixed) {}
 
 WriteBack::~WriteBack() {
   count_dead_bytes(0);
 }
 
 codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host,
-                                                          FrameToWrite frame) {
-  const std::shared_ptr<WriteBack> file(
-      new WriteBack(shared, std::move(host), std::move(frame.place), frame.has_placeholders));
+                                                          const FrameToWrite& frame) {
+  const std::shared_ptr<WriteBack> file(new WriteBack(shared, std::move(host), frame));
   const std::lock_guard commits(file->commit_mutex_);
   if (auto opened = file->open_writer(frame.frame, frame.fresh); !opened) return codec::Failure(opened.error());
   codec::MutexLock lock(file->mutex_);
   if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
   file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
+  if (file->may_become_array_ && !file->array_ && file->dirty_.size() == 0) file->head_.truncated(true);
   return file;
 }
 

@@ -153,6 +153,11 @@ Status set_blocksize(MountOptions& options, std::string_view value) {
   return store(parse_size_or_auto(value, codec::kMaxBlockBytes), options.new_frames.blocksize);
 }
 
+Status set_new_npy(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"frame", false}, {"b2nd", true}}};
+  return choose(kWords, value, options.new_frames.npy_as_array);
+}
+
 Status set_dirty_limit(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.dirty_limit);
 }
@@ -203,6 +208,8 @@ const std::array kOptions = {
     OptionSpec{"typesize", "BYTES|auto", "item size of new files (auto)", set_typesize},
     OptionSpec{"chunksize", "SIZE|auto", "chunk size of new files (auto)", set_chunksize},
     OptionSpec{"blocksize", "SIZE|auto", "block size of new files (auto)", set_blocksize},
+    OptionSpec{"new_npy", "frame|b2nd", "what a new .npy file is stored as: its bytes, or an n-d array (frame)",
+               set_new_npy},
     OptionSpec{"dirty_limit", "SIZE", "limit on uncommitted bytes (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
@@ -321,6 +328,9 @@ Status validate_combination(const MountOptions& options) {
   if (options.new_frames.typesize != 0 && options.new_frames.blocksize != 0 &&
       options.new_frames.typesize > options.new_frames.blocksize) {
     return invalid("option 'typesize' is larger than 'blocksize'");
+  }
+  if (options.new_frames.npy_as_array && (options.names != fs::Names::strip || options.b2nd != fs::ArrayView::npy)) {
+    return invalid("option 'new_npy=b2nd' needs names=strip and b2nd=npy, under which an array shows as a .npy file");
   }
   return {};
 }

@@ -16,11 +16,12 @@ _cframefs() {
       beta_bitshuffle=*) choices='beta_bitshuffle=new beta_bitshuffle=old' ;;
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
       filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
+      new_npy=*) choices='new_npy=frame new_npy=b2nd' ;;
       stats=*) choices='stats=off stats=on' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
-          typesize= chunksize= blocksize= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
+          typesize= chunksize= blocksize= new_npy= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
           allow_other allow_root default_permissions'
         ;;
     esac

@@ -92,6 +92,8 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("typesize=8,typesize=auto").new_frames.typesize, 0U);
   EXPECT_EQ(with("chunksize=1M").new_frames.chunksize, std::uint64_t{1} << 20);
   EXPECT_EQ(with("blocksize=64k").new_frames.blocksize, std::uint64_t{64} << 10);
+  EXPECT_TRUE(with("new_npy=b2nd").new_frames.npy_as_array);
+  EXPECT_FALSE(with("new_npy=b2nd,new_npy=frame").new_frames.npy_as_array);
   EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
   EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
   EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
@@ -105,7 +107,8 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
       {"beta_bitshuffle", "1"}, {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},
       {"codec", "snappy"},      {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},
       {"chunksize", "2G"},      {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"},
-      {"writeback", "maybe"},   {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"}};
+      {"writeback", "maybe"},   {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"},
+      {"new_npy", "npy"}};
   std::vector<std::string> tried = {"ro", "rw"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
