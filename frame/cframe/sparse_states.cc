@@ -13,6 +13,12 @@
 #include "frame/io/system_version.h"
 
 namespace cframefs::frame {
+namespace {
+
+// Files that are removed under one hold of the frame's lock. Tens of thousands take longer than a writer waits for it.
+constexpr std::size_t kPortion = 256;
+
+}  // namespace
 
 /// Owned by the containers of one state; the destructor ends the state.
 class SparseStates::Hold {
@@ -89,21 +95,30 @@ void SparseStates::leave() {
 /// Removes files without a writer. The frame's lock keeps other writers out, so that a file cannot change between the
 /// check of its identity and its removal.
 void SparseStates::remove_with_lock() {
-  {
-    codec::MutexLock lock(mutex_);
-    if (dead_.empty()) return;
-  }
+  if (!has_dead_and_no_writer()) return;
   // One thread at a time: AdvisoryLock would refuse a second thread, and the files of that thread's state would stay.
   codec::MutexLock one(leaving_);
+  // A new writer takes the lock between two portions, and its commits remove the rest.
+  while (has_dead_and_no_writer() && remove_portion()) {
+  }
+}
+
+/// Returns whether files were removed.
+bool SparseStates::remove_portion() {
   const auto index = files_.open_at(directory_->handle(), kSparseIndexName, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (!index) return;
+  if (!index) return false;
   const Descriptor file(files_, *index);
   const AdvisoryLock::Target target{directory_->handle(), kSparseSideCar, {}, file.handle()};
   const auto held = AdvisoryLock::acquire(files_, target, {std::chrono::milliseconds(0)});
-  if (held) delete_obsolete();
+  return held && delete_obsolete(kPortion);
 }
 
-std::vector<SparseStates::DeadFile> SparseStates::take_unnamed() {
+bool SparseStates::has_dead_and_no_writer() const {
+  codec::MutexLock lock(mutex_);
+  return !dead_.empty() && writers_ == 0;
+}
+
+std::vector<SparseStates::DeadFile> SparseStates::take_unnamed(std::size_t most) {
   codec::MutexLock lock(mutex_);
   const auto is_named = [this](const DeadFile& file) REQUIRES(mutex_) {
     const auto state = held_.lower_bound(file.first);
@@ -111,21 +126,25 @@ std::vector<SparseStates::DeadFile> SparseStates::take_unnamed() {
   };
   const auto named = std::stable_partition(dead_.begin(), dead_.end(),
                                            [&](const DeadFile& file) REQUIRES(mutex_) { return !is_named(file); });
-  std::vector<DeadFile> unnamed(dead_.begin(), named);
-  dead_.erase(dead_.begin(), named);
+  const auto end = dead_.begin() + std::min(named - dead_.begin(),
+                                            static_cast<std::ptrdiff_t>(std::min<std::size_t>(most, PTRDIFF_MAX)));
+  std::vector<DeadFile> unnamed(dead_.begin(), end);
+  dead_.erase(dead_.begin(), end);
   return unnamed;
 }
 
-void SparseStates::delete_obsolete() {
+bool SparseStates::delete_obsolete(std::size_t most) {
   codec::MutexLock one(removing_);
-  std::vector<DeadFile> unnamed = take_unnamed();
-  if (unnamed.empty()) return;
+  std::vector<DeadFile> unnamed = take_unnamed(most);
+  if (unnamed.empty()) return false;
   unless_read([&] {
     for (const DeadFile& file : unnamed)
       remove(file);
     unnamed.clear();
   });
+  const bool is_done = unnamed.empty();
   add_dead(std::move(unnamed));
+  return is_done;
 }
 
 void SparseStates::unless_read(const std::function<void()>& remove) {

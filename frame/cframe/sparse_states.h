@@ -15,6 +15,7 @@
 // removed takes space.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -65,8 +66,10 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   Number first_of(std::int64_t number) const;
   /// Queues files for removal. REQUIRES: the state that no longer refers to them is durable.
   void add_dead(std::vector<DeadFile> dead);
-  /// Removes the queued files that no held state refers to. REQUIRES: the caller holds the frame's lock.
-  void delete_obsolete();
+  /// Removes the queued files that no held state refers to, at most `most` of them. Returns whether there were
+  /// any and they are removed.
+  /// REQUIRES: the caller holds the frame's lock.
+  bool delete_obsolete(std::size_t most = SIZE_MAX);
   /// Returns the numbers of the queued files.
   std::set<std::int64_t> waiting() const;
 
@@ -78,7 +81,9 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 
   void ended(Number state);
   void remove_with_lock();
-  std::vector<DeadFile> take_unnamed();
+  bool has_dead_and_no_writer() const;
+  bool remove_portion() REQUIRES(leaving_);
+  std::vector<DeadFile> take_unnamed(std::size_t most);
   void remove(const DeadFile& dead) const;
 
   FileOps& files_;

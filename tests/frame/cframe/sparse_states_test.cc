@@ -1,11 +1,14 @@
 // A reader of an old state of a sparse frame reads the chunks of that state while the writer commits. The chunk files
 // of the state are removed after its last reader is gone.
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include "frame/open/open.h"
 #include "frame/write/frame_space.h"
@@ -172,6 +175,46 @@ TEST_F(SparseStatesTest, StatesThatEndInSeveralThreadsAtOnceLeaveNoFiles) {
   one.join();
   other.join();
   EXPECT_EQ(file_count(), kFiles);
+  check();
+}
+
+/// Counts the files that are removed under one hold of a lock.
+class CountedRemovals : public test::ForwardingFiles {
+ public:
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
+    if ((operation & LOCK_UN) != 0) removed_ = 0;
+    return ForwardingFiles::try_lock(file, operation);
+  }
+  codec::Result<void> remove_at(frame::OpenFile dir, const std::string& path, bool directory) override {
+    ++all_;
+    most_ = std::max(most_, ++removed_);
+    return ForwardingFiles::remove_at(dir, path, directory);
+  }
+  std::size_t all() const { return all_; }
+  std::size_t most() const { return most_; }
+
+ private:
+  std::size_t removed_ = 0;
+  std::size_t all_ = 0;
+  std::size_t most_ = 0;
+};
+
+TEST_F(SparseStatesTest, TheLockIsGivenBackBetweenPortionsOfManyFiles) {
+  constexpr std::size_t kChunks = 600;
+  std::vector<std::int64_t> entries(kChunks);
+  std::iota(entries.begin(), entries.end(), 0);
+  make(entries, kChunks * kSparseChunk);
+  CountedRemovals files;
+  auto writer = open(files);
+  Held old = hold(*writer);
+  rewrite(*writer, 1);
+  writer.reset();
+  const std::size_t before = files.all();
+  old.state.reset();
+  EXPECT_EQ(files.all() - before, kChunks);
+  EXPECT_EQ(file_count(), 1 + kChunks);
+  // A writer waits for the lock for a few seconds only.
+  EXPECT_LE(files.most(), 256U);
   check();
 }
 
