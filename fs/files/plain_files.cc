@@ -11,14 +11,31 @@
 
 namespace cframefs::fs {
 
+codec::Result<NodeFiles::SharedFile> PlainFiles::open_file(Node& node, int flags) {
+  auto file = node_files_.open_file(node, flags);
+  // Only /proc/self/fd/N leads to a file that was removed in the mount. One that was removed behind it stays stale, so
+  // that the kernel looks the path up again.
+  if (file || mount_.nodes.place_of(node.id)) return file;
+  NodeFiles::SharedFile held;
+  {
+    codec::MutexLock lock(node.mutex);
+    for (const auto& opened : node.opened) {
+      if (!held) held = opened.lock();
+    }
+  }
+  if (!held) return file;
+  const auto again = mount_.files.reopen(held->handle(), flags);
+  if (!again) return codec::Failure(again.error());
+  return std::make_shared<const frame::Descriptor>(mount_.files, *again);
+}
+
 codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<FileHandle> handle, int flags) {
   Node& node = *handle->node;
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const bool leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   const auto open_leaving = [&](int mode) {
-    auto file = node_files_.open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
-    return !file && leaves_access_time && file.error().sys == EPERM ? node_files_.open_file(node, mode | O_NOCTTY)
-                                                                    : file;
+    auto file = open_file(node, mode | O_NOCTTY | (leaves_access_time ? O_NOATIME : 0));
+    return !file && leaves_access_time && file.error().sys == EPERM ? open_file(node, mode | O_NOCTTY) : file;
   };
   // O_RDWR for writers: the kernel reads a page before a program changes a part of it.
   auto file = node_files_.open_with_room([&] { return open_leaving(writes ? O_RDWR : O_RDONLY); });

@@ -27,6 +27,9 @@ class PlainFiles {
   codec::Result<void> resize(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit);
 
  private:
+  /// Opens the node's file, by a descriptor of a program if it has no name any more.
+  codec::Result<NodeFiles::SharedFile> open_file(Node& node, int flags);
+
   MountContext& mount_;
   NodeFiles& node_files_;
   KernelPages& pages_;
