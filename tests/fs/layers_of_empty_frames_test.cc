@@ -43,6 +43,7 @@ class LayersOfEmptyFrames : public WrittenFilesystem {
   }
 };
 
+// semantics: X5
 TEST_F(LayersOfEmptyFrames, OneThatIsSetBeforeTheDataStays) {
   ASSERT_TRUE(note("f", "first"));
   remount();

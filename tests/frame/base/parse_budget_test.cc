@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kBudgetMiB = std::uint64_t{1} << 20;
 
+// semantics: Z2
 TEST(ParseBudget, AFewBytesAllowAtMost64MiB) {
   for (const ParseBudget& budget : {ParseBudget::unasked(1), ParseBudget::asked(1)}) {
     EXPECT_GE(budget.memory_left(), 16 * kBudgetMiB);

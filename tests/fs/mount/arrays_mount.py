@@ -172,6 +172,7 @@ class Arrays(unittest.TestCase):
         cls.directory.cleanup()
 
     def test_numpy_opens_every_one_and_the_file_is_its_own(self):
+        # semantics: N1, B1
         with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".npy" for name in self.arrays))
             for name, array in self.arrays.items():
@@ -197,6 +198,7 @@ class Arrays(unittest.TestCase):
             del loaded
 
     def test_as_flat_bytes(self):
+        # semantics: B1
         with mounting.Mount(self.directory.name, "b2nd=flat") as mount:
             for name, array in self.arrays.items():
                 with self.subTest(name), open(mount / name, "rb") as file:
@@ -270,6 +272,7 @@ class WrittenArrays(unittest.TestCase):
                 self.assertEqual(file.read(), saved(array))
 
     def test_a_mapped_array_is_assigned_to(self):
+        # semantics: B2
         array = filled((300, 40, 10), "<f4", random.Random(1)).copy()
         self.store(array, (128, 15, 10), (32, 5, 10))
         with mounting.Mount(self.directory.name) as mount:
@@ -286,6 +289,7 @@ class WrittenArrays(unittest.TestCase):
         self.check(array)
 
     def test_rows_are_appended_and_the_header_says_so(self):
+        # semantics: B3
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:
@@ -339,6 +343,7 @@ class WrittenArrays(unittest.TestCase):
         self.check(other)
 
     def test_save_of_another_shape_or_type_replaces_the_array(self):
+        # semantics: B4
         rng = random.Random(6)
         arrays = [filled((6, 5), "<f8", rng), filled((5, 4), "<f4", rng), filled((5, 4, 3), "<i2", rng),
                   filled((100_000,), "|u1", rng), numpy.float64(3.5), filled((0, 3), "<i8", rng), filled((3, 0), "<i8", rng),
@@ -362,6 +367,7 @@ class WrittenArrays(unittest.TestCase):
             self.assertEqual(os.listdir(self.directory.name), ["x.b2nd"])
 
     def test_save_in_fortran_order_is_refused_and_logged(self):
+        # semantics: B7
         self.store(filled((9, 7), "<i8", random.Random(3)), (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:
             with self.assertRaises(OSError) as caught:
@@ -370,6 +376,7 @@ class WrittenArrays(unittest.TestCase):
             self.assertTrue(any("Fortran" in line for line in mount.lines()))
 
     def test_a_row_that_is_not_whole_is_told_at_close(self):
+        # semantics: B6
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:

@@ -163,6 +163,7 @@ class Matrix(unittest.TestCase):
         self.give(path, mode)
 
     def test_links(self):
+        # semantics: L1, A1
         def make(path, variant, _):
             self.holder(path, DIRECTORIES[variant])
             with open(path + "/y", "wb") as file:
@@ -231,9 +232,11 @@ class Matrix(unittest.TestCase):
         self.bits("")
 
     def test_bits_of_frames(self):
+        # semantics: W8
         self.bits(".b2frame")
 
     def test_members_of_stores(self):
+        # semantics: A4, G4
         frame = plain_frame(CONTENT)
         held = []  # (member on the mount, the file that holds it)
         for right, (mode, acl) in RIGHTS.items():

@@ -23,6 +23,7 @@ class Durability : public WrittenFilesystem {
   }
 };
 
+// semantics: C2
 TEST_F(Durability, FsyncOfANewEmptyFileMakesItsNameDurable) {
   auto handle = create("x");
   ASSERT_TRUE(filesystem_->files().sync(*handle, false));
