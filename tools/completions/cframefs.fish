@@ -5,7 +5,8 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=none \
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= dirty_limit= \
     commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= allow_other allow_root \
-    default_permissions
+    default_permissions auto_unmount fsname= subtype= max_read= suid nosuid dev nodev exec noexec async sync dirsync \
+    noatime context= fscontext= defcontext= rootcontext=
 
 complete -c cframefs -x -s o -d 'Mount options' -a "(__fish_append , $options)"
 complete -c cframefs -s f -d 'Stay in the foreground'
