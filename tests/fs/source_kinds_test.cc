@@ -147,7 +147,6 @@ class SourceKinds : public OddSource, public ::testing::WithParamInterface<Limit
   void SetUp() override { start_with(GetParam()); }
 };
 
-// semantics: P1, P4
 TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {
   std::string model = text(30000, 'a');
   make("x", model);

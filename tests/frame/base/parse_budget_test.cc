@@ -11,11 +11,18 @@ namespace {
 
 constexpr std::uint64_t kBudgetMiB = std::uint64_t{1} << 20;
 
-// semantics: Z2
 TEST(ParseBudget, AFewBytesAllowAtMost64MiB) {
   for (const ParseBudget& budget : {ParseBudget::unasked(1), ParseBudget::asked(1)}) {
     EXPECT_GE(budget.memory_left(), 16 * kBudgetMiB);
     EXPECT_LE(budget.memory_left(), 64 * kBudgetMiB);
+  }
+}
+
+// semantics: Z2
+TEST(ParseBudget, ItIsAFixedAmountAndTwiceTheFile) {
+  for (const std::uint64_t stored : {0 * kBudgetMiB, 7 * kBudgetMiB}) {
+    EXPECT_EQ(ParseBudget::unasked(stored).memory_left(), 24 * kBudgetMiB + 2 * stored);
+    EXPECT_EQ(ParseBudget::asked(stored).memory_left(), 40 * kBudgetMiB + 2 * stored);
   }
 }
 

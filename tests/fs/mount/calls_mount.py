@@ -13,7 +13,7 @@ import unittest
 import mounting
 import users
 from mounting import Mount, output
-from written_directory import Writing, some_bytes
+from written_directory import RENAME_EXCHANGE, Writing, rename2, some_bytes
 
 FALLOC_FL_KEEP_SIZE, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE, FALLOC_FL_UNSHARE_RANGE = 1, 8, 0x20, 0x40
 AT_EMPTY_PATH, MOUNT_ATTR_IDMAP, OPEN_TREE_CLONE = 0x1000, 0x100000, 1
@@ -349,6 +349,70 @@ class Calls(Writing):
                 served = mount.statistics()["bytes_served"] - before
                 self.assertEqual(served >= len(self.content), bypass, served)
                 os.close(descriptor)
+
+    def test_the_block_size_is_that_of_a_chunk(self):
+        # semantics: S1
+        for option, size in (("chunksize=64K", 65536), ("chunksize=auto", 1 << 20)):
+            with self.subTest(option), Mount(self.source, option) as mount:
+                with open(mount / "x", "wb") as file:
+                    file.write(bytes(10))
+                self.assertEqual(os.stat(mount / "x").st_blksize, size)
+                os.unlink(mount / "x")
+
+    def test_a_commit_moves_the_time_of_change(self):
+        # semantics: I2
+        mount = self.shown("commit_interval=1000")
+        with open(mount / "frame", "r+b", buffering=0) as file:
+            file.write(b"changed")
+            before = os.fstat(file.fileno())
+            time.sleep(0.05)
+            os.fsync(file.fileno())
+            after = os.fstat(file.fileno())
+        self.assertEqual(after.st_mtime_ns, before.st_mtime_ns)
+        self.assertGreater(after.st_ctime_ns, before.st_ctime_ns)
+
+    def test_exchanges(self):
+        # semantics: M2, M4
+        mount = self.shown("names=keep")
+        os.symlink("anywhere", mount / "link")
+        for name, content in (("a", b"one"), ("b", b"two"), ("a.b2frame", b"three"), ("b.b2frame", b"four")):
+            with open(mount / name, "wb") as file:
+                file.write(content)
+        for one, other in (("a", "b"), ("a.b2frame", "b.b2frame")):
+            before = [self.read(mount / name) for name in (one, other)]
+            rename2(mount / one, mount / other, RENAME_EXCHANGE)
+            self.assertEqual([self.read(mount / name) for name in (other, one)], before)
+        for name in ("link", "a"):
+            self.assert_refused(errno.EINVAL, rename2, mount / "a.b2frame", mount / name, RENAME_EXCHANGE)
+
+    def read(self, path):
+        with open(path, "rb") as file:
+            return file.read()
+
+    def test_second_names_of_plain_files(self):
+        # semantics: L1
+        mount = self.shown()
+        os.link(mount / "plain.txt", mount / "second.txt")
+        with open(mount / "second.txt", "ab") as file:
+            file.write(b"more")
+        found = [os.stat(mount / name) for name in ("plain.txt", "second.txt")]
+        self.assertEqual([(status.st_nlink, status.st_ino) for status in found], [(2, found[0].st_ino)] * 2)
+        self.assertEqual(self.read(mount / "plain.txt"), self.content + b"more")
+        os.unlink(mount / "plain.txt")
+        self.assertEqual(os.stat(mount / "second.txt").st_nlink, 1)
+
+    def test_parts_of_metalayers(self):
+        # semantics: X7
+        mount = self.shown()
+        part = "user.blosc2.vlpart.{:02}.layer"
+        for number, value in enumerate((b"a" * 65536, b"b" * 65536, b"c" * 10)):
+            os.setxattr(mount / "frame", part.format(number), value)
+        self.assertEqual(os.listxattr(mount / "frame"), [part.format(number) for number in range(3)])
+        os.setxattr(mount / "frame", part.format(1), b"d" * 20)
+        self.assertEqual(os.listxattr(mount / "frame"), [part.format(number) for number in range(2)])
+        os.removexattr(mount / "frame", part.format(7))
+        stored = output(mounting.CFRAME, "get-meta", "--raw", self.source + "/frame.b2frame", "layer")
+        self.assertEqual(stored, b"a" * 65536 + b"d" * 20)
 
     def test_damage_that_decodes_is_not_detected(self):
         # semantics: Z3

@@ -49,6 +49,10 @@ class Interrupts(unittest.TestCase):
         # semantics: J3
         self.ends_while_it_waits("read")
 
+    def test_a_reader_past_the_page_cache_ends(self):
+        # semantics: J3
+        self.ends_while_it_waits("direct")
+
     def test_an_open_ends(self):
         # semantics: J3
         self.ends_while_it_waits("open")
@@ -128,6 +132,17 @@ class Interrupts(unittest.TestCase):
     def test_fsync_is_interrupted(self):
         # semantics: J4
         self.target_is_committed_by_fsync(self.is_interrupted("fsync"))
+
+    def test_a_read_past_the_page_cache_is_interrupted(self):
+        # semantics: J4
+        self.is_interrupted("direct").close()
+
+    def test_close_is_interrupted(self):
+        # semantics: J4
+        mount = self.is_interrupted("close")
+        self.gate.open()
+        wait_for(lambda: self.stored("target") == self.written, what="the commit")
+        mount.close()
 
     def test_a_copy_is_interrupted(self):
         # semantics: J4

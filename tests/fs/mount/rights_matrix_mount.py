@@ -30,6 +30,14 @@ def written(path, flags=os.O_WRONLY):
     os.close(descriptor)
 
 
+def allocated(path):
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.posix_fallocate(descriptor, 0, 10_000)
+    finally:
+        os.close(descriptor)
+
+
 def listed(path):
     return " ".join(sorted(name for name in os.listxattr(path, follow_symlinks=False) if name.startswith("user.")
                            and not name.startswith("user.blosc2.")))
@@ -197,6 +205,7 @@ class Matrix(unittest.TestCase):
         self.files("")
 
     def test_frames(self):
+        # semantics: X1
         self.files(".b2frame")
 
     def bits(self, suffix):
@@ -208,6 +217,7 @@ class Matrix(unittest.TestCase):
             "write for both": lambda path: written(path, os.O_RDWR),
             "truncate": lambda path: os.truncate(path, 2),
             "cut": lambda path: opened(path, os.O_WRONLY | os.O_TRUNC),
+            "allocate": allocated,
             "chown": lambda path: os.chown(path, -1, os.getgid()),
         }
 

@@ -13,6 +13,7 @@ from written_directory import SAMPLE, Writing, some_bytes
 
 class Programs(Writing):
     def test_cp_cat_dd_and_sed(self):
+        # semantics: W1, O1
         mount = self.mount()
         with open(self.plain + "/big", "wb") as file:
             file.write(some_bytes(1_500_000))

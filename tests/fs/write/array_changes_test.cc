@@ -52,6 +52,7 @@ TEST_F(ArrayChangesTest, RowsAreAppendedAndTheHeaderFollows) {
   check_stored();
 }
 
+// semantics: B6
 TEST_F(ArrayChangesTest, APartOfARowWaitsForTheRest) {
   start_plain(frame::ArrayForm::npy);
   const std::string before = expected();

@@ -204,7 +204,7 @@ TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
   }
 }
 
-// semantics: C2
+// semantics: C2, C20
 TEST_F(WriteBackTest, FsyncReachesTheDiskAndCloseOfANewFileNeedNot) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "text"));

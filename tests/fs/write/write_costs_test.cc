@@ -88,6 +88,7 @@ TEST_F(WriteCostsTest, MoreChunksThanAnIndexHoldsAreRefusedAtOnce) {
 }
 
 /// A program that writes little holds little memory, however large the chunks are.
+// semantics: Z1
 TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
   constexpr std::int32_t kLargest = 0x7fffffff - 32;
   std::vector<std::unique_ptr<FileHandle>> handles;
