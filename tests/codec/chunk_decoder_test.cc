@@ -284,6 +284,7 @@ TEST(ChunkDecoder, Memcpyed) {
   expect_decodes(chunk, random_bytes(100, 25));
 }
 
+// semantics: R5
 TEST(ChunkDecoder, SpecialValues) {
   expect_decodes(assemble_special(SpecialValue::zeros, 8, 200003, {}), Bytes(200003, 0));
   expect_decodes(assemble_special(SpecialValue::uninitialised, 4, 200000, {}), Bytes(200000, 0));

@@ -48,6 +48,7 @@ void run_on_full_disk(Judge& judge, const StartingFrame& start, const Script& sc
   punched += run.punched_bytes();
 }
 
+// semantics: C3, C14, C16
 TEST(FullDiskCrashTest, EveryScriptOfUpToTwoSteps) {
   Judge judge;
   std::uint64_t punched = 0;

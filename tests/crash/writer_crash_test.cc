@@ -66,6 +66,7 @@ void report(const char* what, std::uint64_t scripts, const Judge& judge) {
               static_cast<unsigned long long>(judge.different_states()));
 }
 
+// semantics: T2, C3
 TEST(WriterCrashTest, EveryScriptOfUpToThreeSteps) {
   const StartingFrame start;
   Judge judge;
@@ -83,6 +84,7 @@ TEST(WriterCrashTest, EveryScriptOfUpToThreeSteps) {
   EXPECT_GT(judge.different_states(), 60'000U);
 }
 
+// semantics: C3
 TEST(WriterCrashTest, EveryScriptOfUpToTwoStepsOnASparseFrame) {
   const StartingFrame start(StartingFrame::Kind::sparse);
   Judge judge;

@@ -187,6 +187,7 @@ TEST_F(FrameCopies, FramesOfOtherChunksAreLeftToTheKernel) {
   EXPECT_EQ(content("other"), text);
 }
 
+// semantics: Y2
 TEST_F(FrameCopies, ADamagedChunkIsNotCopiedInSilence) {
   const std::string text = noise(8 * kChunk, 11);
   drop(make("from", text));

@@ -266,6 +266,7 @@ class ExchangeTest : public ::testing::Test {
   }
 };
 
+// semantics: F7
 TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
   std::vector<Operation> operations = file_operations();
   std::vector<Operation> naming = naming_operations();
@@ -283,6 +284,7 @@ TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
   });
 }
 
+// semantics: F7
 TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
   at_once(looking_operations(), [](const Operation& operation) {
     for (const std::string& name : operation.kinds) {

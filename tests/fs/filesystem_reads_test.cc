@@ -134,6 +134,7 @@ class ReadsAtRandomPlaces : public FilesystemReads, public ::testing::WithParamI
 
 // A jump to a block that was not wanted before does not fill the cache with blocks that no reader asked for; one to a
 // block that is wanted again and again does.
+// semantics: T3
 TEST_P(ReadsAtRandomPlaces, DecodeNoMoreThanIsAskedForUntilTheyComeBack) {
   constexpr std::size_t kStep = 3 << 20;  // farther than what counts as going on
   constexpr std::size_t kSize = 8 * kStep;
@@ -255,6 +256,7 @@ TEST_F(SequentialReads, AreDecodedAheadOfWhereTheUserSaysHowFar) {
   check_is_decoded_ahead(reader());
 }
 
+// semantics: T3
 TEST_F(SequentialReads, AreDecodedAheadOfByMoreThreads) {
   options_.workers = 3;
   check_is_decoded_ahead(reader());
@@ -414,6 +416,7 @@ TEST_F(FilesystemReads, ALinkLeadsToWhatItLedToOnDisk) {
   EXPECT_EQ(link_of("to-suffix"), ".b2frame");
 }
 
+// semantics: O5
 TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
   directory_.write("x", Bytes{'x'});
   frame_on_disk("y.b2frame", "y");
@@ -431,6 +434,7 @@ TEST_F(FilesystemReads, APipeInThePlaceOfAFileIsNotWaitedFor) {
   EXPECT_FALSE(filesystem_->extended_attributes().get(y->node, "user.blosc2.info"));
 }
 
+// semantics: N8
 TEST_F(FilesystemReads, NamesMayBeAsLongAsTheDirectoryTakesThem) {
   const std::string longest(255, 'n');
   EXPECT_EQ(errno_of(filesystem_->names().lookup(kRootNode, std::string(247, 'n'))), ENOENT);

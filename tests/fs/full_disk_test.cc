@@ -43,6 +43,7 @@ class FullDisk final : public test::ForwardingFiles {
   }
   codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override {
     if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
+      if (no_holes) return codec::io_error(EOPNOTSUPP, "fallocate");
       EXPECT_EQ(at.value % kDiskBlock, 0U);
       EXPECT_EQ(length % kDiskBlock, 0U);
       room += static_cast<std::int64_t>(length / kDiskBlock);
@@ -60,6 +61,7 @@ class FullDisk final : public test::ForwardingFiles {
   }
   std::atomic<std::int64_t> room{1'000'000};
   std::atomic<std::uint64_t> punched{0};
+  std::atomic<bool> no_holes{false};
 
  private:
   bool take(std::uint64_t count) {
@@ -119,6 +121,7 @@ class FullDiskTest : public WrittenFilesystem {
   std::string text_;
 };
 
+// semantics: C16
 TEST_F(FullDiskTest, AFileThatIsCutToNothingGivesBackAllThatItTook) {
   auto handle = filled();
   auto reader = open("x", O_RDONLY);
@@ -138,6 +141,7 @@ TEST_F(FullDiskTest, AFileThatIsCutToNothingGivesBackAllThatItTook) {
   EXPECT_EQ(content("x"), "again");
 }
 
+// semantics: C14
 TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
   for (const bool punch : {false, true}) {
     full_.room = 1'000'000;
@@ -160,6 +164,7 @@ TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
   }
 }
 
+// semantics: C15, C17
 TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
   auto handle = filled();
   const std::string other = random_text(5 * (64 << 10), 2);
@@ -179,6 +184,7 @@ TEST_F(FullDiskTest, WhatIsDeadAlreadyMakesRoomForTheNextCommit) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+// semantics: C17
 TEST_F(FullDiskTest, NoBytesAreTakenFromAProgramThatShowsByALockThatItReads) {
   auto handle = filled();
   const int fd = ::open((directory_.path() / "x.b2frame").c_str(), O_RDONLY | O_CLOEXEC);
@@ -192,6 +198,65 @@ TEST_F(FullDiskTest, NoBytesAreTakenFromAProgramThatShowsByALockThatItReads) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+// semantics: C18
+TEST_F(FullDiskTest, AnOldStateThatIsReadWithoutALockHasZerosInThePlaceOfDeadChunks) {
+  auto handle = filled();
+  const auto before = test::file_bytes(directory_.path() / "x.b2frame");
+  const std::string chunk = text_.substr(15 * (64 << 10), 64 << 10);
+  const auto place = std::search(before.begin(), before.end(), chunk.begin(), chunk.end(),
+                                 [](auto byte, char wanted) { return byte == static_cast<std::uint8_t>(wanted); }) -
+                     before.begin();
+  ASSERT_LT(static_cast<std::size_t>(place) + chunk.size(), before.size()) << "the chunk is not stored as it is";
+  full_.room = 0;
+  ASSERT_TRUE(resize(*handle, text_.size() / 2));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
+  auto after = test::file_bytes(directory_.path() / "x.b2frame");
+  after.resize(before.size());
+  // All blocks of the disk that hold nothing else.
+  EXPECT_TRUE(std::all_of(after.begin() + place + kDiskBlock, after.begin() + place + (64 << 10) - kDiskBlock,
+                          [](auto byte) { return byte == 0; }));
+  full_.room = 1'000'000;
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+// semantics: C19
+TEST_F(FullDiskTest, ATruncationWithoutRoomForItsIndexWaits) {
+  const auto path = directory_.path() / "x.b2frame";
+  std::string text = random_text(20 * (64 << 10), 1);
+  auto handle = create("x");
+  // Until nothing is left of the last block of the disk.
+  for (;; text.pop_back()) {
+    ASSERT_TRUE(resize(*handle, 0));
+    ASSERT_TRUE(write(*handle, 0, text));
+    ASSERT_TRUE(close(std::move(handle)));
+    handle = open("x");
+    if (const auto used = std::filesystem::file_size(path) % kDiskBlock; used == 0 || used > kDiskBlock - 16) break;
+    text.resize(text.size() - std::filesystem::file_size(path) % kDiskBlock + 1);
+  }
+  full_.room = 0;
+  ASSERT_TRUE(resize(*handle, text.size() / 2));
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ENOSPC);
+  EXPECT_EQ(read(*handle, 0, 2 << 20), text.substr(0, text.size() / 2));
+  full_.room = 1'000'000;
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(stored_text(), text.substr(0, text.size() / 2));
+}
+
+// semantics: C19
+TEST_F(FullDiskTest, DeadChunksStayOnAFilesystemWithoutHoles) {
+  auto handle = filled();
+  full_.no_holes = true;
+  ASSERT_TRUE(write(*handle, 0, random_text(64 << 10, 2)));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
+  full_.room = 0;
+  ASSERT_TRUE(write(*handle, 0, random_text(64 << 10, 3)));
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ENOSPC);
+  EXPECT_EQ(full_.punched, 0U);
+  full_.room = 1'000'000;
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+// semantics: W10
 TEST_F(FullDiskTest, NoMoreIsPromisedThanThereIs) {
   auto handle = filled();
   full_.room = 100;

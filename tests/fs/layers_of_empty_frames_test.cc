@@ -58,6 +58,7 @@ TEST_F(LayersOfEmptyFrames, OneThatIsSetBeforeTheDataStays) {
   EXPECT_EQ(stored("f.b2frame")->parameters().typesize, 4);
 }
 
+// semantics: X5
 TEST_F(LayersOfEmptyFrames, OneThatIsSetWhileTheFileIsOpenStays) {
   for (const std::string name : {"f", "new"}) {
     auto handle = name == "f" ? open(name) : create(name);

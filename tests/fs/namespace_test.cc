@@ -40,6 +40,7 @@ TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   EXPECT_EQ(errno_of(filesystem_->names().make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
 }
 
+// semantics: M1
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   make("a", "new");
   directory_.write("b", {});  // a plain file
@@ -165,6 +166,7 @@ TEST_F(NamespaceTest, AFileThatIsRemovedWhileItIsDirtyIsWrittenAndNeverComesBack
   EXPECT_EQ(content("x"), "another");
 }
 
+// semantics: S3
 TEST_F(NamespaceTest, ANodeOutlivesTheInodesOfItsFile) {
   make("x", "text");
   const auto before = filesystem_->names().lookup(kRootNode, "x");

@@ -159,6 +159,7 @@ class Unreadable : public PageCoherence, public ::testing::WithParamInterface<st
   }
 };
 
+// semantics: S7
 TEST_P(Unreadable, IsTheAnswerToOneCall) {
   const int why = std::get<0>(GetParam());
   files_.open_error = why;

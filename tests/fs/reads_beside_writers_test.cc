@@ -175,5 +175,30 @@ TEST_F(WrittenFilesystem, OnlyDamageThatStaysIsLogged) {
   stop();
 }
 
+// semantics: F6
+TEST_F(WrittenFilesystem, AFrameThatKeepsChangingIsStale) {
+  for (const char* name : {"x", "y"}) {
+    auto handle = create(name);
+    ASSERT_TRUE(write(*handle, 0, std::string(5'000, name[0])));
+    ASSERT_TRUE(close(std::move(handle)));
+  }
+  auto reader = open("x", O_RDONLY);
+  EXPECT_EQ(read(*reader), std::string(5'000, 'x'));
+  disk_.keeps_changing = true;
+  Reply reply;
+  EXPECT_EQ(errno_of(filesystem_->files().read(*reader, 0, 4'096, reply)), ESTALE);
+  EXPECT_EQ(reply.size(), 0U);
+  disk_.keeps_changing = false;
+  EXPECT_EQ(read(*reader), std::string(5'000, 'x'));
+  filesystem_->files().release(std::move(reader));
+  // Another file takes the name between the kernel's look-up and its request.
+  remount();
+  const auto found = filesystem_->names().lookup(kRootNode, "x");
+  ASSERT_TRUE(found);
+  std::filesystem::rename(directory_.path() / "y.b2frame", directory_.path() / "x.b2frame");
+  EXPECT_EQ(errno_of(filesystem_->files().open(found->node, O_RDONLY)), ESTALE);
+  EXPECT_EQ(content("x"), std::string(5'000, 'y'));
+}
+
 }  // namespace
 }  // namespace cframefs::fs

@@ -165,6 +165,7 @@ TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {
   EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
 }
 
+// semantics: P3
 TEST_P(SourceKinds, ACommitThatPutsANewFileInPlaceKeepsItsMode) {
   make("x", text(30000, 'a'));
   const auto before = filesystem_->names().lookup(kRootNode, "x");
@@ -182,6 +183,7 @@ TEST_P(SourceKinds, ACommitThatPutsANewFileInPlaceKeepsItsMode) {
   EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
 }
 
+// semantics: M2, M4, P1
 TEST_P(SourceKinds, NamesAreMovedTakenAndExchanged) {
   make("a", "one");
   make("b", "two");
@@ -284,6 +286,7 @@ TEST_P(SourceKinds, ArraysAreWritten) {
   EXPECT_EQ(content("x.npy").substr(head), std::string(items.begin(), items.end()));
 }
 
+// semantics: P5
 TEST_P(SourceKinds, DirectoriesThatAreNotHeldAnyMoreAreFoundAgain) {
   // More than are held.
   std::vector<NodeId> directories;
@@ -296,6 +299,7 @@ TEST_P(SourceKinds, DirectoriesThatAreNotHeldAnyMoreAreFoundAgain) {
     EXPECT_TRUE(filesystem_->names().make_directory(directory, "in", 0755, {}));
 }
 
+// semantics: P7
 TEST_P(SourceKinds, AChangeBehindTheMountIsSeen) {
   // Within one stamp, of one size.
   const std::vector<Bytes> states = states_of_one_size();
@@ -329,6 +333,7 @@ class LikeNfs : public OddSource {
   }
 };
 
+// semantics: P11
 TEST_F(LikeNfs, AnOpenFileThatIsRemovedIsListedUntilItIsClosed) {
   std::filesystem::create_directory(directory_.path() / "d");
   directory_.write("d/plain", Bytes(20000, 7));
@@ -348,6 +353,7 @@ TEST_F(LikeNfs, AnOpenFileThatIsRemovedIsListedUntilItIsClosed) {
   EXPECT_TRUE(filesystem_->names().remove(kRootNode, "d", true));
 }
 
+// semantics: P10
 TEST_F(LikeNfs, AFrameThatIsRemovedOnTheServerIsStaleToThoseThatHaveItOpen) {
   make("x", text(30000, 'a'));
   remount();
@@ -385,6 +391,7 @@ class Spellings : public OddSource, public ::testing::WithParamInterface<bool> {
   }
 };
 
+// semantics: P8
 TEST_P(Spellings, AFileIsOneWhateverItIsAskedForAs) {
   make("Notes", "0123456789");
   const auto one = filesystem_->names().lookup(kRootNode, "Notes");
@@ -403,6 +410,7 @@ TEST_P(Spellings, AFileIsOneWhateverItIsAskedForAs) {
   EXPECT_EQ(on_disk(), std::vector<std::string>{"Notes.b2frame"});
 }
 
+// semantics: N3, P8
 TEST_P(Spellings, TheSuffixOfAContainerMayBeSpelledInAnyWay) {
   make("x", "text");
   std::filesystem::rename(directory_.path() / "x.b2frame", directory_.path() / "X.B2FRAME");

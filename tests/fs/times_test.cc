@@ -79,6 +79,7 @@ TEST_F(TimesTest, MoveWithEachChangeBeforeItIsCommitted) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+// semantics: I1
 TEST_F(TimesTest, MoveAlsoWhereAChangeTakesBackWhatWaits) {
   auto handle = create("x");
   for (const bool first : {true, false}) {

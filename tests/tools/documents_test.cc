@@ -50,6 +50,26 @@ Words help_options(const std::string& subcommand) {
   return matches(ran.out, "\n +(?:-\\w,)?(--[a-z0-9-]+)");
 }
 
+/// All matches of the first two groups, "first,second".
+Words pairs(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  Words found;
+  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match) {
+    found.insert((*match)[1].str() + "," + (*match)[2].str());
+  }
+  return found;
+}
+
+/// What the option of a pattern takes, for options that take one of several words: "--b2nd,npy flat chunks".
+Words choices(const std::string& text, const std::string& pattern) {
+  Words found;
+  for (std::string choice : pairs(text, pattern)) {
+    std::replace(choice.begin(), choice.end(), '|', ' ');
+    found.insert(choice);
+  }
+  return found;
+}
+
 std::string upper(std::string word) {
   std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
   return word;
@@ -98,15 +118,70 @@ TEST(Documents, TheCompletionsOfCframeNameTheOptions) {
   }
 }
 
+TEST(Documents, TheManualAndCompletionsOfCframeNameTheShortOptions) {
+  const std::string manual = document("tools/man/cframe.1.scd");
+  const std::string zsh = document("tools/completions/_cframe");
+  const std::string fish = document("tools/completions/cframe.fish");
+  const Words common = pairs(run_cframe({"--help"}).out, "\n +-(\\w),--([a-z0-9-]+)");
+  EXPECT_EQ(common, (Words{"h,help", "V,version"}));
+  EXPECT_EQ(pairs(part(manual, "\n# COMMON OPTIONS", "\n# INFO"), "\\*-(\\w)\\*, \\*--([a-z-]+)\\*"), common);
+  EXPECT_EQ(pairs(part(zsh, "\n_cframe() {", "\n}"), "\\{-(\\w),--([a-z0-9-]+)\\}"), common);
+  EXPECT_EQ(pairs(fish, "cframe(?: -n __fish_use_subcommand)? -s (\\w) -l ([a-z-]+)"), common);
+  for (const std::string& subcommand : kSubcommands) {
+    Words wanted = pairs(run_cframe({subcommand, "--help"}).out, "\n +-(\\w),--([a-z0-9-]+)");
+    EXPECT_EQ(pairs(part(zsh, "_cframe_" + subcommand + "() {", "\n}"), "\\{-(\\w),--([a-z0-9-]+)\\}"), wanted)
+        << subcommand;
+    wanted.erase("h,help");  // once, for all
+    EXPECT_EQ(pairs(part(manual, "\n# " + upper(subcommand) + "\n", "\n# "), "\n\\*-(\\w)\\*, \\*--([a-z0-9-]+)\\*"),
+              wanted)
+        << subcommand;
+    EXPECT_EQ(pairs(fish, "subcommand_from " + subcommand + "' -s (\\w) -l ([a-z0-9-]+)"), wanted) << subcommand;
+  }
+}
+
+TEST(Documents, TheManualAndCompletionsOfCframeNameTheChoices) {
+  const std::string bash = document("tools/completions/cframe.bash");
+  const std::string zsh = document("tools/completions/_cframe");
+  const std::string fish = document("tools/completions/cframe.fish");
+  const std::string manual = document("tools/man/cframe.1.scd");
+  Words all;
+  for (const std::string& subcommand : kSubcommands) {
+    const Words wanted = choices(run_cframe({subcommand, "--help"}).out, "\n +--([a-z0-9-]+) ([a-z|]*\\|[a-z|]+):");
+    all.insert(wanted.begin(), wanted.end());
+    for (const std::string& choice : wanted) {
+      const std::string option = choice.substr(0, choice.find(','));
+      const std::string words = choice.substr(option.size() + 1);
+      EXPECT_NE(part(zsh, "_cframe_" + subcommand + "() {", "\n}").find(":(" + words + ")'"), std::string::npos)
+          << choice;
+      EXPECT_NE(fish.find("subcommand_from " + subcommand + "' -x -l " + option + " -a '" + words + "'"),
+                std::string::npos)
+          << choice;
+      const std::string section = part(manual, "\n# " + upper(subcommand) + "\n", "\n# ");
+      EXPECT_EQ(choices(std::regex_replace(section, std::regex("_"), ""), "\\*--(" + option + ")\\* ([a-z|]+)"),
+                Words{choice});
+    }
+  }
+  EXPECT_EQ(all.size(), 3U);
+  for (const std::string& choice : all) {
+    const std::string option = choice.substr(0, choice.find(','));
+    EXPECT_EQ(pairs(bash, "--(" + option + ")\\)\n +mapfile[^\n]*-W '([^']+)'"), Words{choice});
+  }
+}
+
 Words mount_options() {
   const auto names = tools::mount_option_names();
   return {names.begin(), names.end()};
 }
 
-/// What is passed on to FUSE has no place in the comparison.
-Words without_fuse(Words names) {
-  for (const char* name : {"allow_other", "allow_root", "default_permissions"})
-    names.erase(name);
+/// What is passed on to FUSE and the kernel, as the help has it.
+Words fuse_options() {
+  const std::string head = "\nOptions of FUSE and the kernel:";
+  return matches(part(tools::mount_usage(), head, "\n\n").substr(head.size()), "[ \n](\\w+)(?==|[ \n]|$)");
+}
+
+Words all_options() {
+  Words names = mount_options();
+  names.merge(fuse_options());
   return names;
 }
 
@@ -117,12 +192,21 @@ TEST(Documents, TheHelpOfCframefsNamesTheMountOptions) {
 TEST(Documents, TheManualOfCframefsNamesTheMountOptions) {
   const std::string section = part(document("tools/man/cframefs.1.scd"), "\n# MOUNT OPTIONS", "\n# STATISTICS");
   EXPECT_EQ(matches(section, "\\*(\\w+)\\*(?:=|,|\n)"), mount_options());
+  const std::string passed_on = part(section, "options of FUSE and the kernel:", ". Any other");
+  EXPECT_GT(fuse_options().size(), 15U);
+  EXPECT_EQ(matches(passed_on, "[ \n](\\w+)=?(?=,|$)"), fuse_options());
 }
 
 TEST(Documents, TheManualAndHelpOfCframefsNameTheSwitches) {
   const std::string manual = part(document("tools/man/cframefs.1.scd"), "\n# OPTIONS", "\n# MOUNT OPTIONS");
   const std::string usage = part(tools::mount_usage(), "Usage", "\nMount options");
   const Words wanted = {"-o", "-f", "-d", "-s", "-h", "-V"};
+  const Words with_long_name = {"h,help", "V,version"};
+  EXPECT_EQ(pairs(manual, "\n\\*-(\\w)\\*, \\*--(\\w+)\\*"), with_long_name);
+  EXPECT_EQ(pairs(usage, "\n  -(\\w), --(\\w+)"), with_long_name);
+  EXPECT_EQ(matches(document("tools/completions/cframefs.bash"), " --(\\w+)(?= |')"), (Words{"help", "version"}));
+  EXPECT_EQ(pairs(document("tools/completions/_cframefs"), "\\{-(\\w),--(\\w+)\\}"), with_long_name);
+  EXPECT_EQ(pairs(document("tools/completions/cframefs.fish"), " -s (\\w) -l (\\w+)"), with_long_name);
   EXPECT_EQ(matches(manual, "\n\\*(-\\w)\\*"), wanted);
   EXPECT_EQ(matches(usage, "\n  (-\\w)"), wanted);
   EXPECT_EQ(matches(document("tools/completions/cframefs.bash"), "[' ](-\\w)(?= -|')"), wanted);
@@ -135,12 +219,40 @@ TEST(Documents, TheManualAndHelpOfCframefsNameTheSwitches) {
 
 TEST(Documents, TheCompletionsOfCframefsNameTheMountOptions) {
   const std::string bash = part(document("tools/completions/cframefs.bash"), "choices='ro", "'\n");
-  EXPECT_EQ(without_fuse(matches(bash, "[' \n](\\w+)=?(?=[ '\n]|$)")), mount_options());
+  EXPECT_EQ(matches(bash, "[' \n](\\w+)=?(?=[ '\n]|$)"), all_options());
   const std::string zsh = part(document("tools/completions/_cframefs"), "_values", "\n}");
-  EXPECT_EQ(without_fuse(matches(zsh, "\n +'(\\w+)\\[")), mount_options());
+  EXPECT_EQ(matches(zsh, "\n +'(\\w+)\\["), all_options());
   const std::string fish = part(document("tools/completions/cframefs.fish"), "set -l options", "\n\n");
-  EXPECT_EQ(without_fuse(matches(fish.substr(std::string("set -l options").size()), "[ \n](\\w+)(?==|[ \n]|$)")),
-            mount_options());
+  EXPECT_EQ(matches(fish.substr(std::string("set -l options").size()), "[ \n](\\w+)(?==|[ \n]|$)"), all_options());
+}
+
+TEST(Documents, TheManualAndCompletionsOfCframefsNameTheChoices) {
+  const Words wanted = choices(tools::mount_usage(), "\n  (\\w+)=([a-z0-9|]*\\|[a-z0-9|]+) ");
+  EXPECT_GE(wanted.size(), 6U);
+  const std::string manual =
+      std::regex_replace(part(document("tools/man/cframefs.1.scd"), "\n# MOUNT OPTIONS", "\n# STATISTICS"),
+                         std::regex("_(?=[a-z|\n])|_(?=$)"), "");
+  const std::string bash = document("tools/completions/cframefs.bash");
+  const std::string zsh = document("tools/completions/_cframefs");
+  const std::string fish = document("tools/completions/cframefs.fish");
+  for (const std::string& choice : wanted) {
+    const std::string option = choice.substr(0, choice.find(','));
+    std::istringstream words(choice.substr(option.size() + 1));
+    std::string values;
+    std::string with_name;
+    for (std::string word; words >> word;) {
+      values += (values.empty() ? "" : " ") + word;
+      with_name += (with_name.empty() ? "" : " ") + option + "=" + word;
+    }
+    EXPECT_NE(bash.find("      " + option + "=*) choices='" + with_name + "'"), std::string::npos) << choice;
+    EXPECT_TRUE(std::regex_search(zsh, std::regex("'" + option + "\\[[^\n]*:\\(" + values + "\\)'"))) << choice;
+    EXPECT_EQ(matches(fish, "[ \n]" + option + "=(\\w+)"), matches(values, "(\\w+)")) << choice;
+    std::string alternatives = values;
+    std::replace(alternatives.begin(), alternatives.end(), ' ', '|');
+    std::string name = option;
+    name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
+    EXPECT_NE(manual.find("*" + name + "*=" + alternatives + "\n"), std::string::npos) << choice;
+  }
 }
 
 // ---- codecs, as the codec table has them ---------------------------------------------------------------------------
@@ -178,6 +290,22 @@ TEST(Documents, TheCompletionsNameTheCodecsThatCanBeWritten) {
   EXPECT_EQ(lists_of("tools/completions/cframefs.bash", "codec=\\*\\) choices='([^']+)'"), wanted);
   EXPECT_EQ(lists_of("tools/completions/_cframefs", "'codec\\[of new files\\]:codec:\\(([^)]+)\\)"), wanted);
   EXPECT_EQ(matches(document("tools/completions/cframefs.fish"), "[ \n]codec=(\\w+)"), wanted.front());
+}
+
+TEST(Documents, TheCompletionsNameTheFilters) {
+  const Words wanted = matches(part(run_cframe({"pack", "--help"}).out, "--filter", "--typesize"), " (\\w+),");
+  EXPECT_GE(wanted.size(), 5U);
+  const auto named = [](const std::string& name, const std::string& pattern) {
+    const Words lists = matches(document(name), pattern);
+    EXPECT_EQ(lists.size(), 1U) << name;
+    return lists.empty() ? Words() : matches(*lists.begin(), "(?:^| )(?:filter=)?(\\w+)(?= |$)");
+  };
+  EXPECT_EQ(named("tools/completions/cframe.bash", "--filter\\)\n +mapfile[^\n]*-W '([^']+)'"), wanted);
+  EXPECT_EQ(named("tools/completions/_cframe", "--filter\\[[^\n]*:names:\\(([^)]+)\\)"), wanted);
+  EXPECT_EQ(named("tools/completions/cframe.fish", "-l filter -a '([^']+)'"), wanted);
+  EXPECT_EQ(named("tools/completions/cframefs.bash", "filter=\\*\\) choices='([^']+)'"), wanted);
+  EXPECT_EQ(named("tools/completions/_cframefs", "'filter\\[of new files\\]:filter:\\(([^)]+)\\)"), wanted);
+  EXPECT_EQ(matches(document("tools/completions/cframefs.fish"), "[ \n]filter=(\\w+)"), wanted);
 }
 
 TEST(Documents, TheReadmeNamesTheCodecs) {

@@ -183,6 +183,103 @@ class CheckCitations(Directory):
         self.assertEqual(self.offences('12. `fs/a.cc`, `read`: reads.\n'), 'fs/README.md: fs/a.cc has no function read\n')
 
 
+class CheckSemantics(Directory):
+    DOCUMENT = """# Semantics
+
+Free text.
+
+## Tenets
+
+In this order:
+
+1. **Exact.** A read is
+   exact. [T1]
+
+## Words
+
+A word is free.
+
+## read
+
+- A read reads. [R1]
+
+| id | call | answer |
+|---|---|---|
+| R2 | a bad read | EIO |
+
+## Statements without a test
+
+| id | reason |
+|---|---|
+| R2 | no machine has it |
+"""
+    TEST = 'def test_a():\n    # semantics: T1, R1\n    pass\n'
+    MESSAGES = '| message | cause | action |\n|---|---|---|\n'
+    SOURCE = 'const char* a = "unknown option \'" + name + "\' of "\n    "a mount";\n'
+
+    def offences(self, document=DOCUMENT, test=TEST, messages='', name='tests/a_test.py'):
+        self.write('fs/doc/semantics.md', document)
+        self.write('fs/doc/troubleshooting.md', f"{self.MESSAGES}{messages or '| `unknown option …` | a | b |'}\n")
+        self.write('fs/a.cc', self.SOURCE)
+        path = self.write(name, test)
+        ran = run([sys.executable, TOOLS / 'dev/check_semantics.py'], cwd=self.directory)
+        path.unlink()
+        self.assertEqual(ran.returncode != 0, bool(ran.stdout), ran.stderr)
+        return ran.stdout
+
+    def without(self, text, put=''):
+        self.assertIn(text, self.DOCUMENT)
+        return self.DOCUMENT.replace(text, put)
+
+    def test_all_in_order(self):
+        self.assertEqual(self.offences(), '')
+        self.assertEqual(self.offences(test='// semantics: T1, R1\n// More.\nTEST_F(A, B) {\n', name='tests/fs/a.cc'), '')
+
+    def test_each_statement_has_an_identifier_of_its_own(self):
+        for document, line in ((self.without(' [R1]'), 18), (self.without(' [T1]'), 9), (self.without('| R2 | a', '| | a'), 22)):
+            self.assertIn(f'fs/doc/semantics.md:{line}: a statement without an identifier', self.offences(document))
+        self.assertIn('without an identifier: Text.', self.offences(self.without('- A read', 'Text.\n\n- A read')))
+        self.assertEqual(self.offences(self.without('| R2 | a bad read', '| R1 | a bad read')).splitlines()[0],
+                         'fs/doc/semantics.md:22: R1 is also the identifier of line 18')
+
+    def test_each_statement_has_a_test_or_a_reason(self):
+        self.assertEqual(self.offences(test='def test_a():\n    # semantics: T1\n'), 'fs/doc/semantics.md:18: no test names R1\n')
+        self.assertEqual(self.offences(self.without('| R2 | no machine has it |')), 'fs/doc/semantics.md:22: no test names R2\n')
+        self.assertIn('no reason why R2', self.offences(self.without('no machine has it')))
+        self.assertIn('no statement R9', self.offences(self.without('| R2 | no', '| R9 | no')))
+        self.assertIn('is a test of R2', self.offences(test='def test_a():\n    # semantics: T1, R1, R2\n'))
+
+    def test_a_test_names_what_there_is(self):
+        self.assertEqual(self.offences(test='def test_a():\n    # semantics: T1, R1, R7\n'),
+                         'tests/a_test.py:2: fs/doc/semantics.md has no statement R7\n')
+        for malformed in ('R1 T1', 'T1; R1', 'T1,R1', 'the reads'):
+            self.assertIn('not a list of identifiers', self.offences(test=f'def test_a():\n    # semantics: {malformed}\n'))
+
+    def test_a_comment_that_belongs_to_no_test_counts_for_none(self):
+        for name, text in (('tests/a.py', '# semantics: T1, R1\n'), ('tests/a.py', 'def help():\n    # semantics: T1, R1\n'),
+                           ('tests/a.cc', '// semantics: T1, R1\nint f();\n'), ('tests/a.cc', '// semantics: T1, R1\n\nTEST(A, B) {}\n')):
+            found = self.offences(test=text, name=name)
+            self.assertIn('belongs to no test', found)
+            self.assertIn('no test names T1', found)
+
+    def test_messages_occur_in_the_sources(self):
+        for message in ("unknown option '…' of a mount", '…nknown opti… of a mount', 'of a mount'):
+            self.assertEqual(self.offences(messages=f'| `{message}` | a | b |'), '')
+        self.assertEqual(self.offences(messages='| `unknown …` or `of no mount` | a | b |'),
+                         'fs/doc/troubleshooting.md:3: no string of the program contains "of no mount"\n')
+        self.assertIn('has no literal part', self.offences(messages='| `…: …` | a | b |'))
+        self.assertIn('no message in backquotes', self.offences(messages='| unknown option | a | b |'))
+        self.assertIn('lacks a cell', self.offences(messages='| `unknown option` | a | |'))
+        self.assertIn('no message found', self.offences(messages='Text.'))
+
+    def test_texts_of_errors_are_those_of_the_system(self):
+        for row, is_right in (('`Input/output error` | `EIO`', True), ('`Input error` | `EIO`', False), ('`x` | `ENOTHING`', False)):
+            found = self.offences(messages=f'| `of a mount` | a | b |\n\n## Errors that programs get\n\n{self.MESSAGES}| {row} | c |')
+            self.assertEqual('is not the text of' in found, not is_right)
+        foreign = f'| `of a mount` | a | b |\n\n## Messages of other programs\n\n{self.MESSAGES}| `anything` | a | b |'
+        self.assertEqual(self.offences(messages=foreign), '')
+
+
 class CheckInRoot(Directory):
     def test_other_arguments_are_refused(self):
         for arguments in ((), ('sid',), ('--fast', 'trixie'), ('trixie', 'a', 'b'), ('--with', 'trixie'), ('trixie', '--check', 'a'),
@@ -222,6 +319,7 @@ class MountHelper(Directory):
         self.assertEqual(self.mount('a', 'm', '-t', 'cframefs', '-s').stdout.splitlines(), ['--', 'a', 'm'])
 
     def test_mounts_of_root_have_what_mount_takes_for_the_default(self):
+        # semantics: U3
         # mount(8) calls its helpers without `suid` and `dev`, whether they are given or not.
         for given, expected in ((None, 'dev,suid'), ('rw', 'dev,suid,rw'), ('rw,nosuid', 'dev,rw,nosuid'),
                                 ('nodev,ro', 'suid,nodev,ro'), ('noexec,nosuid,nodev,user', 'noexec,nosuid,nodev,user')):

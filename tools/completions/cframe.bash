@@ -32,6 +32,10 @@ _cframe() {
       mapfile -t COMPREPLY < <(compgen -W 'text json bytes raw' -- "$cur")
       return
       ;;
+    --beta-bitshuffle)
+      mapfile -t COMPREPLY < <(compgen -W 'new old' -- "$cur")
+      return
+      ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return

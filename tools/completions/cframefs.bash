@@ -21,8 +21,9 @@ _cframefs() {
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
-          typesize= chunksize= blocksize= new_npy= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
-          allow_other allow_root default_permissions'
+          typesize= chunksize= blocksize= new_npy= dirty_limit= commit_interval= writeback= stats= attr_timeout=
+          entry_timeout= allow_other allow_root default_permissions auto_unmount fsname= subtype= max_read= suid nosuid
+          dev nodev exec noexec async sync dirsync noatime context= fscontext= defcontext= rootcontext='
         ;;
     esac
     mapfile -t COMPREPLY < <(compgen -P "$done" -W "$choices" -- "$last")

@@ -6,7 +6,8 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= \
     new_npy=frame new_npy=b2nd dirty_limit= \
     commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= allow_other allow_root \
-    default_permissions
+    default_permissions auto_unmount fsname= subtype= max_read= suid nosuid dev nodev exec noexec async sync dirsync \
+    noatime context= fscontext= defcontext= rootcontext=
 
 complete -c cframefs -x -s o -d 'Mount options' -a "(__fish_append , $options)"
 complete -c cframefs -s f -d 'Stay in the foreground'

@@ -18,6 +18,14 @@ TEST(ParseBudget, AFewBytesAllowAtMost64MiB) {
   }
 }
 
+// semantics: Z2
+TEST(ParseBudget, ItIsAFixedAmountAndTwiceTheFile) {
+  for (const std::uint64_t stored : {0 * kBudgetMiB, 7 * kBudgetMiB}) {
+    EXPECT_EQ(ParseBudget::unasked(stored).memory_left(), 24 * kBudgetMiB + 2 * stored);
+    EXPECT_EQ(ParseBudget::asked(stored).memory_left(), 40 * kBudgetMiB + 2 * stored);
+  }
+}
+
 TEST(ParseBudget, ItGrowsLinearlyAndDoesNotWrap) {
   const auto grown = [](std::uint64_t stored) {
     return ParseBudget::unasked(stored).memory_left() - ParseBudget::unasked(0).memory_left();

@@ -167,6 +167,7 @@ TEST(Trailer, DamagedContentsReturnTheirBudget) {
   }
 }
 
+// semantics: Z1
 TEST(Trailer, AValidContentOfAnyRatioIsReadAndChecked) {
   FrameBuilder builder = sample_with_trailer();
   // 5,000,000 bytes in a chunk of 33 bytes, the longest content that is read, and one byte more.

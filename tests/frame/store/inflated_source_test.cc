@@ -90,6 +90,7 @@ RC_GTEST_PROP(InflatedSource, AnyRangeEqualsTheOriginal, ()) {
   }
 }
 
+// semantics: G3
 TEST(InflatedSource, AfterTheFirstPassARestartPointIsNear) {
   const Bytes plain = plain_of(8 * kMiB);
   const auto source = open(packed(plain), std::make_shared<InflateMemory>(1));

@@ -140,6 +140,7 @@ TEST(Store, ADamagedDeflatedMemberFailsAlone) {
   EXPECT_EQ(*content(**store, "group/sub/a b%c.b2nd"), small_array());
 }
 
+// semantics: G5
 TEST(Store, AMemberOfAnotherMethodOrEncryptedIsListedButCannotBeRead) {
   std::vector<ZipEntry> entries = good_entries();
   entries[0].method = 9;

@@ -204,6 +204,7 @@ TEST_F(FrameWriterTest, MetalayersOfAFrameWithoutChunks) {
   check(writer.get());
 }
 
+// semantics: Z1
 TEST_F(FrameWriterTest, RefusesChangesThatNoFrameCanHold) {
   make_filled(250);
   const auto writer = open();

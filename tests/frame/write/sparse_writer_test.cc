@@ -73,6 +73,7 @@ TEST_F(SparseWriterTest, AReaderKeepsReadingItsState) {
   EXPECT_TRUE(test::read_model(*old_state)->plain == old_model.plain);
 }
 
+// semantics: C7
 TEST_F(SparseWriterTest, FilesOfACrashAreNotOverwrittenAndCompactRemovesThem) {
   temp_.write("x.b2frame/00000006.chunk", Bytes(10, 1));
   temp_.write("x.b2frame/000000FF.chunk", {});

@@ -64,6 +64,7 @@ class Lists(unittest.TestCase):
         return frame
 
     def test_the_directory_of_a_sparse_frame(self):
+        # semantics: A2, A3
         cases = []
         for number, (directory, index) in enumerate(itertools.product(DIRECTORIES, INDEXES)):
             cases.append((str(number), self.make_sparse(str(number), directory, index), directory, index))
@@ -95,6 +96,7 @@ class Lists(unittest.TestCase):
                 self.assertEqual(as_user(user, lambda: call(os.utime, path)), expected, user)
 
     def test_a_list_that_is_set_on_a_sparse_frame_holds_for_its_files(self):
+        # semantics: A2
         frame = self.make_sparse("frame", (0o700, ""), (0o600, ""))
         chunk = frame + "/00000000.chunk"
         with Mount(self.source, "allow_other", mountpoint=self.mountpoint):
@@ -112,6 +114,7 @@ class Lists(unittest.TestCase):
                 os.getxattr(chunk, "system.posix_acl_access")
 
     def test_members_of_stores_go_by_the_list_of_the_file_with_their_bytes(self):
+        # semantics: A4
         raw = plain_frame(b"plain bytes " * 1000)
         lists = ((0o600, "u:3005:r"), (0o644, "u:3005:-"), (0o640, "g:3300:r"), (0o644, ""))
         cases = []

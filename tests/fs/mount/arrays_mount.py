@@ -64,6 +64,7 @@ class Arrays(unittest.TestCase):
         cls.directory.cleanup()
 
     def test_numpy_opens_every_one_and_the_file_is_its_own(self):
+        # semantics: N1, B1
         with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), sorted(name + ".npy" for name in self.arrays))
             for name, array in self.arrays.items():
@@ -89,6 +90,7 @@ class Arrays(unittest.TestCase):
             del loaded
 
     def test_as_flat_bytes(self):
+        # semantics: B1
         with mounting.Mount(self.directory.name, "b2nd=flat") as mount:
             for name, array in self.arrays.items():
                 with self.subTest(name), open(mount / name, "rb") as file:
@@ -162,6 +164,7 @@ class WrittenArrays(unittest.TestCase):
                 self.assertEqual(file.read(), saved(array))
 
     def test_a_mapped_array_is_assigned_to(self):
+        # semantics: B2
         array = filled((300, 40, 10), "<f4", random.Random(1)).copy()
         self.store(array, (128, 15, 10), (32, 5, 10))
         with mounting.Mount(self.directory.name) as mount:
@@ -178,6 +181,7 @@ class WrittenArrays(unittest.TestCase):
         self.check(array)
 
     def test_rows_are_appended_and_the_header_says_so(self):
+        # semantics: B3
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:
@@ -231,6 +235,7 @@ class WrittenArrays(unittest.TestCase):
         self.check(other)
 
     def test_save_of_another_shape_or_type_replaces_the_array(self):
+        # semantics: B4
         rng = random.Random(6)
         # Longer than the whole file that is left of the array before it.
         long_header = numpy.ones(7, [(f"field {n}", "<f8") for n in range(20)])
@@ -257,6 +262,7 @@ class WrittenArrays(unittest.TestCase):
             self.assertEqual(os.listdir(self.directory.name), ["x.b2nd"])
 
     def test_save_in_fortran_order_is_refused_and_logged(self):
+        # semantics: B7
         self.store(filled((9, 7), "<i8", random.Random(3)), (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:
             with self.assertRaises(OSError) as caught:
@@ -265,6 +271,7 @@ class WrittenArrays(unittest.TestCase):
             self.assertTrue(any("Fortran" in line for line in mount.lines()))
 
     def test_a_row_that_is_not_whole_is_told_at_close(self):
+        # semantics: B6
         array = filled((9, 7), "<i8", random.Random(3))
         self.store(array, (4, 5), (2, 3))
         with mounting.Mount(self.directory.name) as mount:

@@ -50,6 +50,7 @@ class Attributes(unittest.TestCase):
 
     def test_set_read_list_and_removed(self):
         """generic/097 and 533; 020 as far as one attribute goes."""
+        # semantics: X1
         for path in self.paths:
             for space in self.names():
                 with self.subTest(path=path, space=space):
@@ -74,6 +75,7 @@ class Attributes(unittest.TestCase):
 
     def test_as_many_and_as_long_as_the_source_takes(self):
         """generic/020: the bounds are those of the source, and what it has taken is listed and read."""
+        # semantics: X1
         for path in self.paths:
             expected = {}
             try:

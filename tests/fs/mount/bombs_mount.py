@@ -171,6 +171,7 @@ class Bombs(unittest.TestCase):
             self.slowest = max(self.slowest, reader.worst)
 
     def test_through_a_mount(self):
+        # semantics: T2
         self.worst = self.most = (0, "")
         self.slowest = 0
         for name in self.names:
@@ -197,6 +198,7 @@ class Bombs(unittest.TestCase):
             self.assertEqual(os.getxattr(mount / path.name, "user.blosc2.vlmeta.a"), b"1")
 
     def test_many_files_take_no_more_than_some(self):
+        # semantics: Z2
         names = [name for name in self.names if name not in LARGE]
         with tempfile.TemporaryDirectory(prefix="cframefs-copies-") as directory:
             for turn in range(ROUNDS):

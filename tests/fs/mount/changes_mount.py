@@ -51,6 +51,7 @@ class Behind(unittest.TestCase):
 
 class AtOnce(Behind):
     def test_a_frame_that_is_replaced(self):
+        # semantics: F1
         for turn in range(ROUNDS):
             self.put(turn % 2)
             self.assertEqual(os.stat(self.x).st_size, self.size(turn % 2))
@@ -90,6 +91,7 @@ class Kept(Behind):
         wait_for(condition, what="the change")
 
     def test_a_frame_that_is_replaced(self):
+        # semantics: F2
         for turn in range(20):
             self.ask_twice(self.x)
             self.put(turn % 2)
@@ -147,6 +149,7 @@ class Kept(Behind):
             os.rename(self.mount / "z", self.x)
 
     def test_stat_of_a_file_that_is_known_asks_nobody(self):
+        # semantics: F2
         self.ask_twice(self.x)
         before = self.mount.statistics()["lookups"]
         for _ in range(ROUNDS):
@@ -167,6 +170,7 @@ class WithoutWatches(AtOnce):
                 "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
 
     def test_an_open_reader_sees_the_next_state(self):
+        # semantics: P6
         with open(self.source + "/plain", "wb") as file:
             file.write(b"a" * 100_000)
         with open(self.mount / "plain", "rb", buffering=0) as reader:

@@ -136,6 +136,7 @@ class AllWays(Coherent):
         self.access(kind, self.WRITERS + ONLOOKERS + cat, rounds, options, slots=60, slot=16384, chunk=chunk)
 
     def test_frame(self):
+        # semantics: W2
         self.access_by_all("zstd", 25, self.SMALL, 65536)
 
     def test_frame_of_small_chunks(self):
@@ -145,12 +146,14 @@ class AllWays(Coherent):
         self.access_by_all("zstd", 25, self.SMALL + ("writeback=on",), 65536)
 
     def test_sparse_frame(self):
+        # semantics: W2
         self.access_by_all("sparse", 25, self.SMALL, 65536)
 
     def test_sparse_frame_of_small_chunks(self):
         self.access_by_all("sparse", 15, self.SMALL, 4096)
 
     def test_plain(self):
+        # semantics: W2
         self.access_by_all("plain", 40, (), 65536)
 
 

@@ -50,6 +50,7 @@ class Commits(unittest.TestCase):
         return output(mounting.CFRAME, "cat", self.source + "/" + name)
 
     def test_writes_beside_the_end_of_the_mount_are_stored_or_fail(self):
+        # semantics: W7
         ways = {"plain.txt": os.O_RDWR, "w": os.O_WRONLY, "rw": os.O_RDWR}
         for option in ("attr_timeout=0", "attr_timeout=60"):
             with open(self.source + "/plain.txt", "w", encoding="ascii"):
@@ -73,6 +74,7 @@ class Commits(unittest.TestCase):
                 os.unlink(path)
 
     def test_a_frame_that_is_put_anew_shares_its_inode_number_with_no_other_file(self):
+        # semantics: S3
         with self.mount() as mount:
             for number in range(8):
                 # A commit that takes the last chunk away makes a new file.
@@ -89,6 +91,7 @@ class Commits(unittest.TestCase):
                 self.assertEqual(told, shown)
 
     def test_a_line_that_a_lock_keeps_from_the_disk_waits(self):
+        # semantics: C4, C5, C9
         mount = self.mount("commit_interval=1")
         with open(mount / "x", "w", encoding="ascii") as file:
             file.write("one\n")
@@ -110,6 +113,7 @@ class Commits(unittest.TestCase):
         self.assertIn("is committed", mount.lines()[1])
 
     def test_a_reader_with_a_lock_stops_nothing(self):
+        # semantics: C6
         mount = self.mount()
         for name in "abc":
             with open(mount / name, "w", encoding="ascii") as file:
@@ -121,6 +125,7 @@ class Commits(unittest.TestCase):
         self.assertEqual(mount.lines(), [])
 
     def test_tools_that_make_a_new_file_refuse_while_a_program_writes(self):
+        # semantics: C12
         mount = self.mount("commit_interval=1000")
         file = os.open(mount / "x", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(file, b"one\n")

@@ -40,6 +40,7 @@ class Copies(Writing):
         return tuple(after[name] - before[name] for name in ("chunks_copied", "blocks_decoded"))
 
     def test_cp_decodes_nothing(self):
+        # semantics: Y1
         mount = self.mount()
         self.filled(mount, "big", self.content)
         before = mount.statistics()
@@ -52,6 +53,7 @@ class Copies(Writing):
         self.check_same(mount)
 
     def test_ranges(self):
+        # semantics: Y1
         mount = self.mount()
         self.filled(mount, "a", self.content)
         self.filled(mount, "b", some_bytes(9 * self.CHUNK, 2))
@@ -69,6 +71,7 @@ class Copies(Writing):
         self.check_same(mount)
 
     def test_what_is_dirty_on_either_side(self):
+        # semantics: Y1
         mount = self.mount("commit_interval=1000")
         self.filled(mount, "a", self.content)
         self.filled(mount, "b", some_bytes(12 * self.CHUNK, 2))

@@ -55,6 +55,7 @@ class Damage(unittest.TestCase):
             yield name, self.mount / name
 
     def test_stat_and_open_fail(self):
+        # semantics: S5
         self.assertEqual(set(os.listdir(self.mount.path)), {"good", "header", "magic", "version", "cut"})
         for _ in range(2):
             for name, path in self.each():
@@ -66,6 +67,7 @@ class Damage(unittest.TestCase):
             self.assertEqual(os.stat(self.mount / "good").st_size, len(DATA))
 
     def test_tar_stores_no_empty_file(self):
+        # semantics: S5
         archive = self.work + "/a.tar"
         self.fails("tar", "cf", archive, "-C", self.mount.path, ".")
         listed = output("tar", "tvf", archive).decode().splitlines()
@@ -89,6 +91,7 @@ class Damage(unittest.TestCase):
         self.assertEqual({name: self.bytes_of(name) for name in os.listdir(self.source)}, self.stored)
 
     def test_it_is_renamed_and_removed(self):
+        # semantics: S5
         for name, path in self.each():
             with self.subTest(name):
                 os.rename(path, path + "-away")
@@ -97,6 +100,7 @@ class Damage(unittest.TestCase):
                 self.assertFalse(os.path.exists(f"{self.source}/{name}-away.b2frame"))
 
     def test_a_good_file_is_moved_over_it(self):
+        # semantics: S5
         for name, path in self.each():
             with self.subTest(name):
                 output("cp", self.work + "/raw", self.mount / "new")

@@ -56,6 +56,7 @@ class Descriptors(unittest.TestCase):
             self.assertEqual(os.listdir(mount / f"{number}"), ["file"] if number < FILES else [], number)
 
     def test_many_directories_and_files_that_are_held_open(self):
+        # semantics: O8
         self.fill()
         before = ("prlimit", f"--nofile={LIMIT}:{LIMIT}")
         with Mount(self.source, mountpoint=self.mountpoint, before=before) as mount:
@@ -105,6 +106,7 @@ class Descriptors(unittest.TestCase):
                 os.close(file)
 
     def test_directories_that_are_held_open(self):
+        # semantics: O8
         for number in range(FILES):
             os.mkdir(f"{self.source}/{number}")
         with Mount(self.source, mountpoint=self.mountpoint, before=("prlimit", f"--nofile={LIMIT}:{LIMIT}")) as mount:

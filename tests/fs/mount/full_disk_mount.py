@@ -76,6 +76,7 @@ class FullDisk(unittest.TestCase):
             self.assertEqual(file.read(), data)
 
     def test_what_is_cut_off_makes_room(self):
+        # semantics: C14, C16
         for kind in ("tmpfs", "ext4"):
             with self.subTest(kind), self.mount_disk(kind) as mount:
                 data = os.urandom(SIZE)
@@ -121,6 +122,7 @@ class FullDisk(unittest.TestCase):
     def test_a_map_of_a_file_whose_data_waits_for_room(self):
         """Each close and msync says that there is no room for what waits, of whatever handle it is; nothing is lost of it,
         and readers are told nothing of it."""
+        # semantics: C10
         with self.mount_disk("tmpfs") as mount:
             old, new, newer = (os.urandom(SIZE) for _ in range(3))
             with open(mount / "x", "wb") as file:
@@ -151,6 +153,7 @@ class FullDisk(unittest.TestCase):
             mounting.wait_for(lambda: self.stored("x") == new, what="what waits to be committed")
 
     def test_no_more_is_promised_than_there_is(self):
+        # semantics: W10
         with self.mount_disk("tmpfs") as mount:
             with open(mount / "x", "wb", buffering=0) as file:
                 room = free(self.disk)
@@ -161,6 +164,16 @@ class FullDisk(unittest.TestCase):
                 self.assertEqual(os.fstat(file.fileno()).st_size, 0)
                 os.posix_fallocate(file.fileno(), 0, room // 2)
                 self.assertEqual(os.fstat(file.fileno()).st_size, room // 2)
+
+    def test_no_room_is_reserved(self):
+        # semantics: W11
+        with self.mount_disk("tmpfs") as mount, open(mount / "x", "wb", buffering=0) as file:
+            os.posix_fallocate(file.fileno(), 0, free(self.disk) // 2)
+            fill(self.disk + "/ballast")
+            file.write(os.urandom(SIZE))
+            self.refused(lambda: os.fsync(file.fileno()))
+            os.unlink(self.disk + "/ballast")
+            os.fsync(file.fileno())
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ class GoldenMount(unittest.TestCase):
         self.assertEqual(len(whole_rows()), 389)
 
     def test_cat_gives_the_bytes_of_every_row(self):
+        # semantics: T1, R1
         for row in whole_rows():
             with self.subTest(row["path"]):
                 self.assertEqual(sha256(output("cat", self.path(row))), row["sha256"])
@@ -80,6 +81,7 @@ class GoldenMount(unittest.TestCase):
         self.assertGreaterEqual(checked, 40)
 
     def test_sizes_are_the_bytes_that_there_are(self):
+        # semantics: S1
         for row in rows():
             with self.subTest(row["path"]):
                 self.assertEqual(os.stat(self.path(row)).st_size, int(row["nbytes"]))
@@ -89,6 +91,7 @@ class GoldenMount(unittest.TestCase):
                     self.assertEqual(len(pread(self.path(row), size - 1, 100)), 1)
 
     def test_dd_with_odd_blocks(self):
+        # semantics: R1
         chance = random.Random(1)
         for row in self.sample():
             content = contents()[row["path"]]
@@ -115,6 +118,7 @@ class GoldenMount(unittest.TestCase):
                     self.assertEqual(lines, expected)
 
     def test_mmap(self):
+        # semantics: R1
         chance = random.Random(2)
         for row in self.sample():
             content = contents()[row["path"]]
@@ -156,6 +160,7 @@ class GoldenMount(unittest.TestCase):
                 self.assertEqual(digest, row["sha256"])
 
     def test_holes_are_zeros_and_data_covers_the_rest(self):
+        # semantics: H1
         for row in self.sample(3):
             content = contents()[row["path"]]
             with self.subTest(row["path"]), open(self.path(row), "rb") as file:
@@ -181,6 +186,7 @@ class GoldenMount(unittest.TestCase):
                 self.assertEqual(past.exception.errno, errno.ENXIO)
 
     def test_data_of_a_terabyte_of_zeros(self):
+        # semantics: H1
         row = next(row for row in rows() if row["path"] == "huge/zeros-1TiB.b2frame")
         with open(self.path(row), "rb") as file:
             data = []
@@ -227,6 +233,7 @@ class GoldenMount(unittest.TestCase):
                             self.assertEqual(sha256(data), row["sha256"])
 
     def test_metalayers_are_attributes(self):
+        # semantics: X2, X3, X7
         checked = 0
         for row in rows():
             for column, prefix in (("meta", "user.blosc2.meta."), ("vlmeta", "user.blosc2.vlmeta.")):
@@ -250,6 +257,7 @@ class GoldenMount(unittest.TestCase):
         self.assertGreater(checked, 30)
 
     def test_info_is_an_attribute(self):
+        # semantics: X2
         for row in self.sample(17):
             with self.subTest(row["path"]):
                 info = mounting.json.loads(os.getxattr(self.path(row), "user.blosc2.info"))
@@ -269,6 +277,7 @@ class GoldenVariants(unittest.TestCase):
                 os.stat(mount / shown(rows()[0]["path"]))
 
     def test_detect_content(self):
+        # semantics: N4
         row = next(row for row in manifest("cframe/MANIFEST.tsv") if row["path"] == NAMELESS)
         with Mount(mounting.GOLDEN + "/cframe", "detect=content") as mount:
             with open(mount / NAMELESS, "rb") as file:

@@ -165,6 +165,7 @@ class KilledDaemon(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_nothing_hangs_and_nothing_is_lost(self):
+        # semantics: J5
         ways = itertools.cycle(("SIGKILL", "SIGSEGV", "memory", "SIGABRT"))
         for number, way in zip(range(ROUNDS), ways):
             with self.subTest(round=number, way=way):

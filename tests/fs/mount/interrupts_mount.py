@@ -46,24 +46,35 @@ class Interrupts(unittest.TestCase):
                     self.assertEqual((kind, stored[place : place + 1]), ("write", b"x"))
 
     def test_a_reader_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("read")
 
+    def test_a_reader_past_the_page_cache_ends(self):
+        # semantics: J3
+        self.ends_while_it_waits("direct")
+
     def test_an_open_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("open")
 
     def test_a_writer_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("write")
 
     def test_fsync_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("fsync")
 
     def test_close_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("close")
 
     def test_a_close_that_waits_for_a_lock_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("locked")
 
     def test_a_stat_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("stat")
 
     def test_setxattr_ends(self):
@@ -85,9 +96,11 @@ class Interrupts(unittest.TestCase):
         self.ends_while_it_waits("statfs")
 
     def test_a_copy_ends(self):
+        # semantics: J3
         self.ends_while_it_waits("copy")
 
     def test_what_a_killed_program_was_closing_is_committed(self):
+        # semantics: J3
         mount = self.mount("close", "commit_interval=1")
         with Waiting("close", mount, self.gate) as waiting:
             waiting.program.kill()
@@ -117,9 +130,22 @@ class Interrupts(unittest.TestCase):
                 self.assertEqual(file.read(), self.written)
 
     def test_fsync_is_interrupted(self):
+        # semantics: J4
         self.target_is_committed_by_fsync(self.is_interrupted("fsync"))
 
+    def test_a_read_past_the_page_cache_is_interrupted(self):
+        # semantics: J4
+        self.is_interrupted("direct").close()
+
+    def test_close_is_interrupted(self):
+        # semantics: J4
+        mount = self.is_interrupted("close")
+        self.gate.open()
+        wait_for(lambda: self.stored("target") == self.written, what="the commit")
+        mount.close()
+
     def test_a_copy_is_interrupted(self):
+        # semantics: J4
         self.target_is_committed_by_fsync(self.is_interrupted("copy"))
 
 

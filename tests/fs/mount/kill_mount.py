@@ -131,6 +131,7 @@ class Reader(threading.Thread):
 
 class Kill(unittest.TestCase):
     def test_killed_at_random_moments(self):
+        # semantics: T2, C2, C3
         print(f"{ROUNDS} rounds", flush=True)
         acknowledged = 0
         for number in range(ROUNDS):

@@ -63,9 +63,11 @@ class LegacyMount(unittest.TestCase):
         self.assertEqual(self.check("cframe"), 21)
 
     def test_bare_chunks(self):
+        # semantics: N1
         self.assertEqual(self.check("blosc1", "alpha5"), 46)
 
     def test_bloscpack(self):
+        # semantics: N1
         self.assertEqual(self.check("bp"), 37)
 
     def test_numpy_arrays_in_bloscpack_are_npy_files(self):
@@ -96,6 +98,7 @@ class LegacyMount(unittest.TestCase):
         self.assertEqual([name for name in names if name.endswith((".blp", ".cdata", ".b2frame"))], [])
 
     def test_lizard_is_not_supported_and_named_in_the_log(self):
+        # semantics: R3
         checked = 0
         for row in rows("legacy"):
             if "lizard" in row["file"]:
@@ -107,6 +110,7 @@ class LegacyMount(unittest.TestCase):
         self.assertEqual(checked, 5)
 
     def test_a_wrong_checksum_is_an_error_of_its_chunk_alone(self):
+        # semantics: R2, R4
         path = self.mount / strip(DAMAGED)
         with open(self.mount / "bp-ck-crc32", "rb") as file:
             good = file.read()
@@ -122,6 +126,7 @@ class LegacyMount(unittest.TestCase):
         self.assertIn("crc32", lines[0])
 
     def test_metalayers_usermeta_and_metadata_are_attributes(self):
+        # semantics: X2
         frame = self.mount / "legacy-b5-blosclz-meta-um"
         self.assertEqual(os.getxattr(frame, "user.blosc2.meta.rose"), b"\x93\x01\x02\x03")
         self.assertEqual(len(os.getxattr(frame, "user.blosc2.vlmeta.usermeta")), 300)
@@ -168,6 +173,7 @@ class LegacyVariants(unittest.TestCase):
 
     def test_bl2_is_a_container_where_its_content_is_one(self):
         """save_array() of python-blosc2 writes frames of this suffix, its users chunks, and boot loaders have it, too."""
+        # semantics: N2
         stored = {"frame.bl2": "legacy-b1-lz4-3chunks.b2frame", "chunk.bl2": "blosc1-mixed.cdata"}
         digests = {row["file"]: row["sha256_expected"] for row in rows("blosc1", "legacy")}
         boot = b"a boot loader" * 1000

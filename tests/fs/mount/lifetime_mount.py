@@ -32,6 +32,7 @@ class ComingAndGoing(Directory):
             self.assertEqual(os.listdir(self.mountpoint), [])
 
     def test_signals_unmount_the_background(self):
+        # semantics: J1
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(number.name):
                 self.assertEqual(background(self.source, self.mountpoint).returncode, 0)
@@ -42,6 +43,7 @@ class ComingAndGoing(Directory):
                 self.assertFalse(is_mounted(self.mountpoint))
 
     def test_signals_unmount_the_foreground(self):
+        # semantics: J1
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(number.name):
                 mount = Mount(self.source, mountpoint=self.mountpoint)
@@ -53,6 +55,7 @@ class ComingAndGoing(Directory):
                 mount.close()
 
     def test_signals_that_end_nothing(self):
+        # semantics: J2
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             content = os.urandom(3 << 20)
             with open(mount / "written", "wb") as file:
@@ -66,6 +69,7 @@ class ComingAndGoing(Directory):
             self.assertEqual(mount.lines(), [])
 
     def test_a_hangup_does_not_unmount_the_background(self):
+        # semantics: J2
         self.assertEqual(background(self.source, self.mountpoint).returncode, 0)
         (daemon,) = daemons_of(self.mountpoint)
         for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):

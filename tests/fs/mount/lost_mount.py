@@ -189,6 +189,7 @@ class FullDisk(Lost):
         self.each("frame", "attr_timeout=60", "entry_timeout=60")
 
     def test_the_mount_ends_before_there_is_room(self):
+        # semantics: C5
         for kind in ("frame", "sparse"):
             with self.subTest(kind):
                 self.start(kind)

@@ -83,6 +83,7 @@ class MalformedMount(unittest.TestCase):
                 self.assertEqual(self.read(row, at, 1), self.expected(row, at, 1, None), at)
 
     def test_a_file_that_must_not_open_does_not(self):
+        # semantics: S5
         for row in self.each("open-error"):
             self.assertFalse(self.opens(row))
             if os.path.isdir(self.mount / row["path"]):
@@ -92,6 +93,7 @@ class MalformedMount(unittest.TestCase):
             self.assertNotEqual(self.size(row), 0, "an archive would hold an empty file")
 
     def test_damaged_ranges_fail_and_the_others_are_exact(self):
+        # semantics: T1, T2, R2
         for row in self.each("read-error"):
             if not self.opens(row):
                 continue
@@ -104,6 +106,7 @@ class MalformedMount(unittest.TestCase):
                 self.check_intact(row)
 
     def test_single_damaged_chunks_leave_the_file_open(self):
+        # semantics: T2
         opened = 0
         for row in self.each("read-error"):
             if row["intact"] != "-":

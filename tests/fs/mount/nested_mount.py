@@ -51,6 +51,7 @@ class NestedFilesystems(unittest.TestCase):
         self.contents[directory + "plain-link"] = self.contents[directory + "plain"]
 
     def test_numbers_are_unique_and_stay(self):
+        # semantics: S3, L1
         disk = [os.lstat(path) for path in files_below(self.source)]
         self.assertLess(len({status.st_ino for status in disk}), len({(status.st_dev, status.st_ino) for status in disk}))
         with Mount(self.source, "stats=on") as mount:

@@ -43,6 +43,7 @@ class NewArrays(unittest.TestCase):
             os.remove(mount / "x.npy")
 
     def test_what_numpy_saves_and_maps_and_what_cp_copies_becomes_an_array(self):
+        # semantics: B9, B4
         rng = random.Random(8)
         arrays = [filled((6, 5), "<f8", rng), filled((100_000,), "|u1", rng), numpy.float64(3.5), filled((0, 3), "<i8", rng),
                   filled((3, 0), "<i8", rng), filled((300, 900), "<f8", rng), filled((4, 3, 2), "<U3", rng),
@@ -74,6 +75,7 @@ class NewArrays(unittest.TestCase):
                         self.check(saved(array), True)
 
     def test_what_no_array_can_hold_is_stored_as_it_is(self):
+        # semantics: B9
         rng = random.Random(9)
         objects = io.BytesIO()
         numpy.save(objects, numpy.array([{}, "x"], dtype=object), allow_pickle=True)
@@ -90,6 +92,7 @@ class NewArrays(unittest.TestCase):
                     self.check(content, False)
 
     def test_rows_beyond_those_of_the_header_are_told(self):
+        # semantics: B10
         array = filled((6, 8), "<f8", random.Random(3))
         with mounting.Mount(self.directory.name, "new_npy=b2nd") as mount:
             with self.assertRaises(OSError) as caught:

@@ -140,6 +140,7 @@ class OthersThatTheKernelKeeps(WhileOneIsHeld):
 
 class TheOneThatIsHeld(WhileOneIsHeld):
     def test_shows_no_older_state(self):
+        # semantics: F1
         held = self.open("held")
         self.assertEqual(os.pread(held, 4096, 0), self.plain[0][:4096])
         self.assertEqual(os.pread(held, 4096, SIZE - 4096), self.plain[0][-4096:])

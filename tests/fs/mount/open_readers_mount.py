@@ -1,4 +1,4 @@
-"""fs/doc/semantics.md, section 1: what a program sees of a file that changes behind the mount while it has the file open,
+"""fs/doc/semantics.md: what a program sees of a file that changes behind the mount while it has the file open,
 and of locks and notices between programs on both sides."""
 
 import ctypes
@@ -50,6 +50,7 @@ class OpenReaders(unittest.TestCase):
             yield room[:]
 
     def test_a_file_that_is_replaced_stays_as_it_was_for_those_that_have_it_open(self):
+        # semantics: R10, F3
         with Mount(self.source) as mount:
             with open(mount / "x", "rb", buffering=0) as reader, \
                     mmap.mmap(reader.fileno(), SIZE, prot=mmap.PROT_READ) as shared:
@@ -85,6 +86,7 @@ class OpenReaders(unittest.TestCase):
 
     def test_each_request_is_of_one_state_and_none_of_an_older_one_than_before(self):
         """Another mount commits to the frame in place."""
+        # semantics: F4
         with Mount(self.source) as mount, Mount(self.source, "commit_interval=1000") as other:
             with open(other / "x", "r+b", buffering=0) as writer:
 
@@ -98,6 +100,7 @@ class OpenReaders(unittest.TestCase):
 
     def test_a_read_of_several_requests_may_hold_several_states(self):
         """As the README says; were it otherwise, this would tell that it may promise more."""
+        # semantics: F5
         with Mount(self.source) as mount, Mount(self.source, "commit_interval=1000") as other:
             with open(mount / "x", "rb", buffering=0) as reader, open(other / "x", "r+b", buffering=0) as writer:
                 first = os.pread(reader.fileno(), REQUEST, 0)
@@ -108,6 +111,7 @@ class OpenReaders(unittest.TestCase):
         self.assertEqual((first, rest), (state(0)[:REQUEST], state(1)[REQUEST:]))
 
     def test_locks_count_in_one_mount(self):
+        # semantics: Q1, Q2
         with Mount(self.source) as mount, Mount(self.source) as other:
             descriptors = [os.open(path, os.O_RDWR) for path in (mount / "x", mount / "x", other / "x")]
             holder, beside, elsewhere = descriptors
@@ -122,6 +126,7 @@ class OpenReaders(unittest.TestCase):
                 fcntl.flock(stored, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def test_inotify_tells_of_what_is_done_in_the_mount_alone(self):
+        # semantics: Q3
         libc = ctypes.CDLL(None, use_errno=True)
         shutil.copy(self.source + "/x.b2frame", self.work + "/copy")
         with Mount(self.source) as mount:

@@ -26,6 +26,7 @@ class Others(Writing):
             shutil.copy(directory + "/x.b2frame", self.source + "/" + name)
 
     def test_who_reads_sees_what_others_only_write(self):
+        # semantics: W2
         # Writes through handles that cannot read may pass the kernel's pages by.
         self.frame("x.b2frame", bytes(100_000))
         mount = self.mount()
@@ -71,6 +72,7 @@ class Others(Writing):
                 self.skipTest("the filesystem gives no inode number again")
 
     def test_a_removed_file_is_opened_again_by_its_descriptor(self):
+        # semantics: U2, U5
         def check(path, first, again, remove):
             with open(path, "wb") as file:
                 file.write(b"first")
@@ -107,6 +109,7 @@ class Others(Writing):
             mount.close()
 
     def test_what_is_written_synchronously_is_on_disk(self):
+        # semantics: C2
         self.frame("x.b2frame", b"first" * 1000)
         mount = self.mount("commit_interval=1000")
 
@@ -124,6 +127,7 @@ class Others(Writing):
                     os.close(descriptor)
 
     def test_writing_takes_privileges_away(self):
+        # semantics: W8
         def write_as_user(path, pipes):
             """In a process of its own: privileged writers need not take them away."""
             child = os.fork()
@@ -163,6 +167,7 @@ class Others(Writing):
                 self.assertEqual(oct(os.stat(self.source + "/x.b2frame").st_mode & 0o7777), oct(0o777))
 
     def test_no_read_that_begins_after_a_write_gives_what_was_before(self):
+        # semantics: W2
         self.frame("x.b2frame", bytes(8192))
         mount = self.mount()
         written = [0]
@@ -190,6 +195,7 @@ class Others(Writing):
         self.assertEqual(older, [])
 
     def test_a_change_by_somebody_else_under_dirty_data_is_stale(self):
+        # semantics: C8
         self.frame("x.b2frame", b"first" * 1000)
         self.frame("other", b"second" * 1000)
         mount = self.mount("commit_interval=1000")
@@ -257,6 +263,7 @@ class Others(Writing):
             self.assertEqual(file.read(), b"SECOND" + b"second" * 999)
 
     def test_a_full_disk(self):
+        # semantics: C4, C10
         if os.geteuid() != 0 or run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.source).returncode != 0:
             self.skipTest("needs the right to mount a small tmpfs")
         self.addCleanup(subprocess.run, ["umount", "-l", self.source], check=False)
@@ -288,6 +295,7 @@ class Others(Writing):
         self.assertEqual(os.listdir(self.source), [])
 
     def test_everything_is_committed_when_the_daemon_ends(self):
+        # semantics: C1, J1
         mount = self.mount("commit_interval=1000")
         descriptor = os.open(mount / "x", os.O_RDWR | os.O_CREAT)
         os.write(descriptor, b"not closed")

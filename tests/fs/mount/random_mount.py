@@ -36,6 +36,7 @@ FILES = tuple(f"random-{thread}-{file}" for thread in range(2) for file in range
 
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_directory_to_programs(self):
+        # semantics: T1, W1
         operations = int(os.environ.get("RANDOM_OPERATIONS", "40000" if mounting.is_sanitized() else "100000"))
         work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)

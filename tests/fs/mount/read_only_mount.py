@@ -20,6 +20,7 @@ class ReadOnly(Directory):
         os.symlink("plain.txt", self.source + "/link")
 
     def test_every_kind_of_write_is_refused(self):
+        # semantics: O6
         mount = self.mount("ro")
         calls = {
             "open for writing": lambda: os.open(mount / "x", os.O_WRONLY),
@@ -63,6 +64,7 @@ class ReadOnly(Directory):
                     os.rmdir(self.source + "/new")
 
     def test_access_and_modes(self):
+        # semantics: S1, S2
         os.chmod(self.source + "/x.b2frame", 0o640)
         os.utime(self.source + "/x.b2frame", ns=(1_500_000_000_123_456_789, 1_400_000_000_987_654_321))
         mount = self.mount("ro")
@@ -80,6 +82,7 @@ class ReadOnly(Directory):
         self.assertGreaterEqual(shown.st_blksize, 4096)
 
     def test_statfs_is_that_of_the_source(self):
+        # semantics: S8
         mount = self.mount()
         shown, stored = os.statvfs(mount.path), os.statvfs(self.source)
         for field in ("f_bsize", "f_frsize", "f_blocks", "f_files", "f_namemax"):
@@ -127,6 +130,7 @@ class ReadOnly(Directory):
         self.assertIn("pipe.b2frame", os.listdir(mount.path))
 
     def test_ten_thousand_files(self):
+        # semantics: D1
         os.mkdir(self.source + "/many")
         for number in range(10_000):
             os.link(self.source + "/x.b2frame", f"{self.source}/many/{number:05}.b2frame")
@@ -139,6 +143,7 @@ class ReadOnly(Directory):
         self.assertEqual({entries[name].stat().st_size for name in expected[::50]}, {len(self.content)})
 
     def test_names_that_programs_may_use(self):
+        # semantics: N7
         names = ["with space", "semi;colon", "new\nline", "ümlaut", "a" * 247, "-dash", "per%cent", "back\\slash", "x.y.z"]
         for name in names:
             self.put(self.frame, name + ".b2frame")

@@ -10,6 +10,7 @@ from written_directory import RENAME_EXCHANGE, RENAME_NOREPLACE, Writing, rename
 
 class Names(Writing):
     def test_renames(self):
+        # semantics: M1, M2, L3
         mount = self.mount()
         self.in_both(mount, "echo a > a; echo b > b; mkdir d e; mv a d/a; mv d/a b; mv d e/f; echo c > e/f/c; mv e/f g; ls -R")
         self.in_both(mount, "echo 1 > one; echo 2 > two")
@@ -23,6 +24,7 @@ class Names(Writing):
         self.check_same(mount)
 
     def test_a_frame_over_a_plain_file_and_back(self):
+        # semantics: O3, L1
         for directory in (self.source, self.plain):
             with open(directory + "/notes.txt", "w", encoding="ascii") as file:
                 file.write("plain\n")
@@ -32,6 +34,7 @@ class Names(Writing):
         self.check_same(mount)
 
     def test_locks_go_with_their_frames(self):
+        # semantics: N6
         mount = self.mount()
         for name in ("a", "b"):
             with open(mount / name, "w", encoding="ascii") as file:
@@ -45,6 +48,7 @@ class Names(Writing):
         self.assertEqual(os.listdir(self.source), [])
 
     def test_names_keep(self):
+        # semantics: M5
         mount = self.mount("names=keep")
         with open(mount / "x.b2frame", "wb") as file:
             file.write(b"in a frame")
@@ -61,6 +65,7 @@ class Names(Writing):
         output(mounting.CFRAME, "verify", self.source)
 
     def test_open_files_survive_what_becomes_of_their_names(self):
+        # semantics: M3, U2
         mount = self.mount()
         for what in ("unlink", "rename over", "rename"):
             with self.subTest(what):

@@ -30,6 +30,14 @@ def written(path, flags=os.O_WRONLY):
     os.close(descriptor)
 
 
+def allocated(path):
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.posix_fallocate(descriptor, 0, 10_000)
+    finally:
+        os.close(descriptor)
+
+
 def listed(path):
     return " ".join(sorted(name for name in os.listxattr(path, follow_symlinks=False) if name.startswith("user.")
                            and not name.startswith("user.blosc2.")))
@@ -163,6 +171,7 @@ class Matrix(unittest.TestCase):
         self.give(path, mode)
 
     def test_links(self):
+        # semantics: L1, A1
         def make(path, variant, _):
             self.holder(path, DIRECTORIES[variant])
             with open(path + "/y", "wb") as file:
@@ -196,6 +205,7 @@ class Matrix(unittest.TestCase):
         self.files("")
 
     def test_frames(self):
+        # semantics: X1
         self.files(".b2frame")
 
     def bits(self, suffix):
@@ -207,6 +217,7 @@ class Matrix(unittest.TestCase):
             "write for both": lambda path: written(path, os.O_RDWR),
             "truncate": lambda path: os.truncate(path, 2),
             "cut": lambda path: opened(path, os.O_WRONLY | os.O_TRUNC),
+            "allocate": allocated,
             "chown": lambda path: os.chown(path, -1, os.getgid()),
         }
 
@@ -231,9 +242,11 @@ class Matrix(unittest.TestCase):
         self.bits("")
 
     def test_bits_of_frames(self):
+        # semantics: W8
         self.bits(".b2frame")
 
     def test_members_of_stores(self):
+        # semantics: A4, G4
         frame = plain_frame(CONTENT)
         held = []  # (member on the mount, the file that holds it)
         for right, (mode, acl) in RIGHTS.items():

@@ -155,12 +155,15 @@ class Rights(unittest.TestCase):
                 self.compare(user, mine, lambda path: f"{self.source}/{path}{suffix}")
 
     def test_plain_files(self):
+        # semantics: A1
         self.files("", lambda path: shutil.copy(self.content, path))
 
     def test_frames(self):
+        # semantics: A1
         self.files(".b2frame", lambda path: shutil.copy(self.frame, path))
 
     def test_what_is_made(self):
+        # semantics: U1, A1
         for options in ((), ("names=keep",)):
             suffix = "" if options else ".b2frame"
             for root in (self.source, self.plain):
@@ -198,6 +201,7 @@ class Rights(unittest.TestCase):
             self.assertEqual(described(made), described(f"{self.plain}/{path}/new"), path)
 
     def test_sparse_frames_need_the_rights_to_their_directories(self):
+        # semantics: A2
         cases = [(f"{directory:o} {index:o}", directory, index)
                  for directory in (0o700, 0o750, 0o755, 0o711, 0o777) for index in (0o600, 0o640, 0o644, 0o666)]
         for name, directory, index in cases:

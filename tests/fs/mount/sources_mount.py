@@ -227,6 +227,7 @@ class Sources(unittest.TestCase):
         return None
 
     def test_files_are_made_written_and_cut(self):
+        # semantics: P9
         content = bytearray(self.random.randbytes(3 * MIB))
         write(self.at("x"), content)
         self.check("x", content)
@@ -298,6 +299,7 @@ class Sources(unittest.TestCase):
         self.check("u", b"other")
 
     def test_what_the_source_lacks_is_told(self):
+        # semantics: P2
         write(self.at("x"), b"text")
         self.expect(KIND.attributes, os.setxattr, self.at("x"), "user.a", b"1")
         os.setxattr(self.at("x"), "user.blosc2.vlmeta.a", b"2")

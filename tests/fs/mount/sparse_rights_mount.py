@@ -68,6 +68,7 @@ class SparseRights(unittest.TestCase):
                         self.assertNotEqual(described(self.frame + "/00000000.chunk"), chunk)
 
     def test_files_of_other_users(self):
+        # semantics: A2
         files = [f"{self.frame}/00000001.chunk", f"{self.frame}/00000009.chunk", f"{self.frame}/notes"]
 
         def prepare():

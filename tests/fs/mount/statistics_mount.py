@@ -51,6 +51,7 @@ class Statistics(Directory):
         self.assertLess(mount.statistics()["lookups"] - before, 10)
 
     def test_a_warm_read_reaches_nobody(self):
+        # semantics: T3
         mount = self.mount("stats=on")
         # What was changed a moment ago is not trusted to be cached yet.
         wait_for(lambda: time.time() - os.stat(self.source + "/x.b2frame").st_ctime > 0.5, what="the file to settle")
@@ -69,6 +70,7 @@ class Statistics(Directory):
         self.assertLessEqual(after["reads"] - before["reads"], 2)
 
     def test_a_small_read_decodes_what_it_touches(self):
+        # semantics: T3
         mount = self.mount("stats=on")
         self.assertEqual(pread(mount / "x", 1_000_000, 4096), self.content[1_000_000 : 1_000_000 + 4096])
         counted = mount.statistics()

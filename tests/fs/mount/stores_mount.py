@@ -115,6 +115,7 @@ class Stores(unittest.TestCase):
                 self.assertEqual(file.read(), self.text)
 
     def test_each_kind_is_a_directory_of_its_leaves(self):
+        # semantics: G1
         with mounting.Mount(self.directory.name) as mount:
             self.assertEqual(sorted(os.listdir(mount.path)), ["d.b2d", "e.b2e", "s.b2z", "z.b2z"])
             for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):
@@ -133,6 +134,7 @@ class Stores(unittest.TestCase):
                 self.assertTrue(os.getxattr(mount / name, "user.blosc2.meta.b2nd").startswith(b"\x97"))
 
     def test_attributes_of_groups(self):
+        # semantics: G2
         with mounting.Mount(self.directory.name) as mount:
             for store in ("s.b2z", "z.b2z", "d.b2d"):
                 group = mount / f"{store}/group"
@@ -144,6 +146,7 @@ class Stores(unittest.TestCase):
                         os.setxattr(group, "user.blosc2.vlmeta.title", b"x")
 
     def test_a_large_deflated_frame_is_read_from_anywhere(self):
+        # semantics: G3
         items = (numpy.arange(3_000_000, dtype="<u8") * 2654435761 % 1000003).reshape(300, 10000)
         with tempfile.TemporaryDirectory() as directory:
             with zipfile.ZipFile(os.path.join(directory, "s.b2z"), "w", zipfile.ZIP_DEFLATED) as store:
@@ -223,6 +226,7 @@ class Stores(unittest.TestCase):
 
     def test_nothing_in_a_store_changes(self):
         """What is refused is refused for the store (EROFS), whatever the name of the attribute."""
+        # semantics: G4
         before = self.state()
         with mounting.Mount(self.directory.name) as mount:
             for name in ("s.b2z", "z.b2z", "e.b2e", "d.b2d"):

@@ -45,6 +45,7 @@ class Times(unittest.TestCase):
         self.assertGreater(after.st_ctime_ns, before.st_ctime_ns, f"ctime, {what}")
 
     def test_each_change_moves_both(self):
+        # semantics: I1
         for name in self.names:
             for what, change in self.changes().items():
                 with self.subTest(name, change=what):
@@ -66,6 +67,7 @@ class Times(unittest.TestCase):
                     self.assert_moved(before, os.stat(self.mount / name), "")
 
     def test_close_and_fsync_leave_the_time_of_the_last_write(self):
+        # semantics: I2
         for name in self.names:
             for commit in (os.fsync, None):
                 with self.subTest(name, commit=commit):
@@ -99,6 +101,7 @@ class Times(unittest.TestCase):
                     self.assertEqual(os.stat(mount / name).st_mtime_ns, written)
 
     def test_a_time_that_is_set_before_the_close_stays(self):
+        # semantics: I3
         for name in self.names:
             with self.subTest(name):
                 descriptor = os.open(self.mount / name, os.O_RDWR)
@@ -114,6 +117,7 @@ class Times(unittest.TestCase):
                 self.assertEqual(os.stat(mount / name).st_mtime_ns, LONG_AGO + 1)
 
     def test_a_write_after_a_time_was_set_moves_it(self):
+        # semantics: I3
         for name in self.names:
             with self.subTest(name):
                 descriptor = os.open(self.mount / name, os.O_RDWR)

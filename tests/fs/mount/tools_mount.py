@@ -88,6 +88,7 @@ class ToolsAndMounts(unittest.TestCase):
         return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")}
 
     def test_programs_that_copy_attributes_succeed_in_all_directions(self):
+        # semantics: X3, X4, X6
         disk = self.work + "/disk"
         with Mount(self.source) as mount:
             for directory in (disk, mount / "in", mount / "back"):
@@ -140,6 +141,7 @@ class ToolsAndMounts(unittest.TestCase):
 
     def test_metalayers_longer_than_a_value_may_be_are_copied(self):
         """64 KiB is what the kernel takes for one attribute."""
+        # semantics: X7
         part = 65536
         layers = {"less": os.urandom(part - 1), "one": os.urandom(part), "more": os.urandom(part + 1),
                   "many": os.urandom(9 * part - 7), "most": bytes(16 * part)}
@@ -176,6 +178,7 @@ class ToolsAndMounts(unittest.TestCase):
             self.assertEqual(self.layers(f"{self.source}/{name}.b2frame"), layers)
 
     def test_metalayers_that_are_longer_still_keep_no_program_from_copying_the_file(self):
+        # semantics: X8, X9
         stored = self.source + "/x.b2frame"
         os.rename(self.work + "/x.b2frame", stored)
         self.set_long_layers(stored, {"huge": bytes((1 << 20) + 1)})

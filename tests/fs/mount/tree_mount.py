@@ -87,6 +87,7 @@ class Tree(unittest.TestCase):
         self.replaced("attr_timeout=60,entry_timeout=60")
 
     def test_a_moved_directory_goes_on(self):
+        # semantics: D4
         os.makedirs(self.source + "/a/deep/er")
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             at = os.open(mount / "a/deep/er", os.O_RDONLY)
@@ -98,6 +99,7 @@ class Tree(unittest.TestCase):
             os.close(at)
 
     def test_files_without_a_name(self):
+        # semantics: U2
         for options in ((), ("names=keep",)):
             with self.subTest(options=options), Mount(self.source, *options, mountpoint=self.mountpoint) as mount:
                 for way in ("unlinked", "renamed", "replaced"):
@@ -127,6 +129,7 @@ class Tree(unittest.TestCase):
                         os.unlink(mount / name)
 
     def test_a_removed_directory_lists_empty(self):
+        # semantics: D4
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             os.mkdir(mount / "gone")
             at = os.open(mount / "gone", os.O_RDONLY)
@@ -137,6 +140,7 @@ class Tree(unittest.TestCase):
             os.close(at)
 
     def test_rewinding_lists_again(self):
+        # semantics: D3
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             with open(mount / "first", "wb"):
                 pass
@@ -149,6 +153,7 @@ class Tree(unittest.TestCase):
             os.close(at)
 
     def test_listed_inode_numbers_are_those_of_stat(self):
+        # semantics: D2
         self.fill(self.source + "/directory", "x")
         for path, _ in golden_frames(FRAME):
             shutil.copy(path, self.source + "/directory/frame.b2frame")
@@ -162,6 +167,7 @@ class Tree(unittest.TestCase):
             self.assertEqual(found.decode().strip(), mount / "directory/frame")
 
     def test_looking_moves_no_time_of_access(self):
+        # semantics: I4
         for path, _ in golden_frames(FRAME):
             shutil.copy(path, self.source + "/frame.b2frame")
         os.symlink("frame", self.source + "/link")
@@ -189,6 +195,7 @@ class Tree(unittest.TestCase):
             self.assertEqual(os.stat(mount / "frame").st_atime_ns != 10**9, moved)
 
     def test_reading_leaves_the_time_of_access_where_that_is_asked_for(self):
+        # semantics: I5
         for path, _ in golden_frames(FRAME):
             shutil.copy(path, self.source + "/frame.b2frame")
         shutil.copy(self.source + "/frame.b2frame", self.source + "/plain")
@@ -222,6 +229,7 @@ class Tree(unittest.TestCase):
             output("rm", "-r", mount / name)
 
     def test_names_may_be_as_long_as_statfs_says(self):
+        # semantics: N8
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             longest = os.statvfs(mount.path).f_namemax
             with open(mount / ("n" * longest), "wb") as file:
@@ -231,6 +239,7 @@ class Tree(unittest.TestCase):
                 open(mount / ("n" * (longest + 1)), "wb")
 
     def test_the_root_of_one_file_is_not_the_directory_that_holds_it(self):
+        # semantics: O10
         os.mkdir(self.source + "/holder")
         for path, _ in golden_frames(FRAME):
             shutil.copy(path, self.source + "/holder/one.b2frame")
@@ -249,6 +258,7 @@ class Tree(unittest.TestCase):
 
     def test_exchanges_mislead_nothing(self):
         """Names are exchanged behind the mount all the time: files are changed, read and made where they were meant."""
+        # semantics: F7
         for name, content in (("mine", "m"), ("theirs", "t")):
             self.fill(f"{self.source}/{name}", content)
         stop = threading.Event()
@@ -311,6 +321,7 @@ class LinksToFrames(unittest.TestCase):
             return file.read()
 
     def test_links_within_the_source_lead_to_the_decoded_file(self):
+        # semantics: K1, K2
         self.link("z.b2frame", "in.b2frame")
         self.link("in.b2frame", "twice.b2f")
         self.link("z.b2frame", "named")
@@ -333,6 +344,7 @@ class LinksToFrames(unittest.TestCase):
             self.assertFalse(os.path.lexists(mount / "in.b2frame"))
 
     def test_links_out_of_the_source_are_left_as_they_are(self):
+        # semantics: K3
         self.link("../outside/o.b2frame", "relative.b2frame")
         self.link(self.outside + "/o.b2frame", "absolute.b2frame")
         self.link("../../outside/o.b2frame", "sub/relative.b2frame")
@@ -342,6 +354,7 @@ class LinksToFrames(unittest.TestCase):
             self.assertEqual(self.read(mount / "absolute.b2frame"), self.read(self.outside + "/o.b2frame"))
 
     def test_names_of_links_are_taken_once_and_kept_while_targets_come_and_go(self):
+        # semantics: N5, K1
         self.link("z.b2frame", "both.b2frame")
         with open(self.source + "/both", "wb") as file:
             file.write(b"plain")
@@ -360,6 +373,7 @@ class LinksToFrames(unittest.TestCase):
             mounting.output("rm", "-r", mount / "later", mount / "waits")
 
     def test_links_are_made_renamed_and_removed_by_the_names_that_show(self):
+        # semantics: K5
         self.link("z.b2frame", "in.b2frame")
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
             os.rename(mount / "in", mount / "out")
@@ -379,6 +393,7 @@ class LinksToFrames(unittest.TestCase):
             self.assertEqual(sorted(os.listdir(self.source)), ["sub", "z.b2frame"])
 
     def test_with_names_kept_links_are_kept(self):
+        # semantics: K5
         self.link("z.b2frame", "in.b2frame")
         with Mount(self.source, "names=keep", mountpoint=self.mountpoint) as mount:
             self.assertEqual(os.readlink(mount / "in.b2frame"), "z.b2frame")

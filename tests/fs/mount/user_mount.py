@@ -5,6 +5,7 @@ as it is on an ordinary Debian.
 """
 
 import ctypes
+import errno
 import os
 import shutil
 import stat
@@ -54,10 +55,14 @@ class OrdinaryUser(unittest.TestCase):
         self.assertFalse(is_mounted(self.mountpoint))
 
     def test_what_the_user_may_not_read_is_refused(self):
+        # semantics: S6
         os.chmod(self.source + "/x.b2frame", 0)
         with Mount(self.source, mountpoint=self.mountpoint):
-            with self.assertRaises(PermissionError):
-                self.content()
+            for call in (self.content, lambda: os.stat(self.mountpoint + "/x")):
+                with self.assertRaises(PermissionError) as refused:
+                    call()
+                self.assertEqual(refused.exception.errno, errno.EACCES)
+            self.assertEqual(os.listdir(self.mountpoint), ["x"])
 
     def test_what_the_user_writes_is_there_after_a_new_mount(self):
         for mode, expected in (("wb", b"new"), ("ab", b"newnew")):

@@ -6,11 +6,10 @@ Linux 6.18; "told": the daemon gets INTERRUPT):
 | call | SIGKILL, or a signal without a handler | a signal with a handler |
 |---|---|---|
 | read, mmap by way of the page cache | gone at once, the daemon is not told | goes on waiting, not told |
-| read with O_DIRECT | waits for the answer, not told | the same |
-| lookup, open, write, fsync, copy_file_range, close (FLUSH) | told, waits for the answer | the same |
+| read with O_DIRECT, lookup, open, write, fsync, copy_file_range, close (FLUSH) | told, waits for the answer | the same |
 
-So the daemon decides all but reads. An answer of EINTR becomes that of the call. A program that ends closes its files:
-each of them is one more FLUSH, and for a killed program INTERRUPT follows it at once; it is gone when they are answered.
+So the daemon decides all but reads by way of the page cache. An answer of EINTR becomes that of the call. A program that
+ends closes its files: each of them is one more FLUSH, and for a killed program INTERRUPT follows it at once; it is gone when they are answered.
 That a reader was killed is seen by the FLUSH of its file alone. RELEASE comes when its last read has been answered.
 """
 
@@ -61,6 +60,8 @@ def tell(result):
 # call itself comes before ready(), when the gate is open.
 WAITING = {
     "read": ("pread", "/large", "f = file('large'); ready(); tell(libc.pread(f, room, 4096, place))"),
+    "direct": ("pread", "/large", "f = file('large', os.O_RDONLY | os.O_DIRECT); import mmap; page = mmap.mmap(-1, 4096); ready(); "
+                                  "tell(libc.pread(f, ctypes.byref(ctypes.c_char.from_buffer(page)), 4096, place))"),
     "open": ("pread", "/unknown", "ready(); tell(libc.open((mount + '/unknown').encode(), os.O_RDONLY))"),
     # Many small pieces of one chunk, each a byte that is there already: the daemon puts the chunk together.
     "write": ("pread", "/large", "f = file('large', os.O_RDWR); ready(); "

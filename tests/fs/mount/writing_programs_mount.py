@@ -13,6 +13,7 @@ from written_directory import SAMPLE, Writing, some_bytes
 
 class Programs(Writing):
     def test_cp_cat_dd_and_sed(self):
+        # semantics: W1, O1
         mount = self.mount()
         with open(self.plain + "/big", "wb") as file:
             file.write(some_bytes(1_500_000))
@@ -41,6 +42,7 @@ class Programs(Writing):
         self.check_same(mount)
 
     def test_shared_maps(self):
+        # semantics: W1
         mount = self.mount()
         content = bytearray(some_bytes(500_000))
         for directory in (mount.path, self.plain):
@@ -54,6 +56,7 @@ class Programs(Writing):
         self.check_same(mount)
 
     def test_fallocate_and_holes(self):
+        # semantics: W1
         mount = self.mount()
         with open(self.plain + "/x", "wb") as file:
             file.write(b"x" * 600_000)
@@ -77,6 +80,7 @@ class Programs(Writing):
         self.check_same(mount)
 
     def test_what_the_kernel_holds_is_not_lost_when_the_daemon_is_told_to_end(self):
+        # semantics: W7
         mount = self.mount("writeback=on", "commit_interval=1000")
         content = some_bytes(3_000_000)
         file = os.open(mount / "x", os.O_RDWR | os.O_CREAT)
@@ -112,6 +116,7 @@ class Programs(Writing):
         self.assertEqual([name for name in seen if f"*{name}*" not in text], [])
 
     def test_parameters_of_new_files(self):
+        # semantics: O1
         mount = self.mount("codec=lz4", "clevel=9", "filter=bitshuffle", "typesize=8")
         with open(mount / "x", "wb") as file:
             file.write(some_bytes(200_000))
@@ -120,6 +125,7 @@ class Programs(Writing):
             self.assertIn(part, info)
 
     def test_extended_attributes(self):
+        # semantics: X4, X10
         shutil.copy(f"{mounting.GOLDEN}/cframe/{SAMPLE}", self.source + "/x.b2frame")
         mount = self.mount()
         with open(mount / "x", "rb") as file:

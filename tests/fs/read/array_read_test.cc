@@ -113,6 +113,7 @@ TEST(Gather, ASequentialReaderDecodesEachBlockOnceAndLeavesNothingBehind) {
   EXPECT_LE(reader.read_path.cache().bytes(), 5 * kMib);
 }
 
+// semantics: B8
 TEST(Gather, ASlabLargerThanTheCacheIsCachedInBandsOfRows) {
   const Bytes items = test::varied_items(kTiled.nbytes());
   // A slab has 24 blocks of 16 rows of 4 KiB. Two bands of four rows of each are 768 KiB.

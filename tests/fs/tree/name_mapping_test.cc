@@ -105,6 +105,7 @@ TEST(Names, AnArrayShowsAsWhatItIsReadAs) {
   EXPECT_EQ(NameMapper(Names::strip, ArrayView::npy).show(stored)[1].shown, "y");
 }
 
+// semantics: N5
 TEST(Names, ThePlainFileKeepsTheNameThatAFrameWouldShowUnder) {
   const NameMapper rules(Names::strip);
   const auto shown = rules.show({{"x.b2frame", EntryKind::frame}, {"x", EntryKind::plain}});
@@ -114,6 +115,7 @@ TEST(Names, ThePlainFileKeepsTheNameThatAFrameWouldShowUnder) {
   EXPECT_EQ(shown[1].shown, "x.b2frame");
 }
 
+// semantics: N6
 TEST(Names, TemporaryFilesAndLocksOfFramesAreHiddenAndLocksOfOthersAreNot) {
   const NameMapper rules(Names::strip);
   const auto shown = rules.show({{".cframefs-tmp.1", EntryKind::plain},

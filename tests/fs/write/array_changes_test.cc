@@ -52,6 +52,7 @@ TEST_F(ArrayChangesTest, RowsAreAppendedAndTheHeaderFollows) {
   check_stored();
 }
 
+// semantics: B6
 TEST_F(ArrayChangesTest, APartOfARowWaitsForTheRest) {
   start_plain(frame::ArrayForm::npy);
   const std::string before = expected();
@@ -105,6 +106,7 @@ TEST_F(ArrayChangesTest, PaddingIsZerosWhenItBecomesItems) {
   check_stored();
 }
 
+// semantics: B5
 TEST_F(ArrayChangesTest, ChangesThatBreakTheShapeAreRefused) {
   start_plain(frame::ArrayForm::npy);
   auto handle = open(name_);
@@ -334,6 +336,7 @@ TEST_F(ArrayChangesTest, PagesOfAnEmptiedArrayNeedNoHeader) {
   EXPECT_EQ(content_now(), expected());
 }
 
+// semantics: B5
 TEST_F(ArrayChangesTest, ArraysWithoutRowsAreOverwrittenOnly) {
   ArraySpec spec{{}, {}, {}, 8, "<f8"};
   start_with(frame::ArrayForm::npy, spec, test::varied_items(8));

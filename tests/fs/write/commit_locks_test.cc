@@ -13,6 +13,7 @@
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/frame_model.h"
+#include "tests/support/limited_files.h"
 #include "tests/support/reading.h"
 
 namespace cframefs::fs {
@@ -410,6 +411,28 @@ TEST_F(ChangedWhileACommitWaits, ReadsGetTheChangedFrameBeforeTheCommitHasFailed
     during_commit = content("x");
   });
   EXPECT_EQ(during_commit, "what another program has made of it");
+}
+
+/// No lock keeps programs apart then.
+// semantics: P4
+TEST_F(CommitLocksTest, WithoutFlockTheHeaderTellsOfAnotherProgramsChange) {
+  make("x", "old");
+  make("other", "what another program has made of it");
+  test::Limits limits;
+  limits.no_flock = true;
+  test::LimitedFiles lockless(limits);
+  stop();
+  files_ = &lockless;
+  start();
+  EXPECT_EQ(overwrite("x", "new"), 0);
+  EXPECT_EQ(on_disk_of("x"), "new");
+  auto handle = open("x");
+  ASSERT_TRUE(write(*handle, 0, "mine"));
+  directory_.write("x.b2frame", test::file_bytes(directory_.path() / "other.b2frame"));
+  EXPECT_EQ(errno_of(filesystem_->files().sync(*handle, false)), ESTALE);
+  EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
+  EXPECT_EQ(content("x"), "what another program has made of it");
+  stop();
 }
 
 TEST_F(CommitLocksTest, ACleanFileTakesNoLock) {

@@ -23,6 +23,7 @@ class Durability : public WrittenFilesystem {
   }
 };
 
+// semantics: C2
 TEST_F(Durability, FsyncOfANewEmptyFileMakesItsNameDurable) {
   auto handle = create("x");
   ASSERT_TRUE(filesystem_->files().sync(*handle, false));
@@ -100,6 +101,7 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
 }
 
 /// A power cut leaves an empty file of one that was created, written and never synced.
+// semantics: C20
 TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {
   for (const bool truncated : {false, true}) {
     directory_.write("x.b2frame", {});

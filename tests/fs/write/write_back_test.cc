@@ -67,6 +67,7 @@ TEST_F(WriteBackTest, GapsShrinkingAndGrowingReadAsZeros) {
   EXPECT_EQ(content("x"), expected);
 }
 
+// semantics: W5, W9
 TEST_F(WriteBackTest, PunchedChunksAreHolesOnDisk) {
   const std::string text = pattern(5 * 4096);
   auto handle = create("x");
@@ -100,6 +101,7 @@ TEST_F(WriteBackTest, ALastChunkOfZerosThatIsNoWholeNumberOfItemsIsStored) {
   }
 }
 
+// semantics: W3
 TEST_F(WriteBackTest, AppendsGoToTheEndWhereverTheKernelTakesItToBe) {
   auto first = create("x", O_RDWR | O_APPEND);
   auto second = open("x", O_WRONLY | O_APPEND);
@@ -112,6 +114,7 @@ TEST_F(WriteBackTest, AppendsGoToTheEndWhereverTheKernelTakesItToBe) {
   EXPECT_EQ(content("x"), "one two three");
 }
 
+// semantics: C4, C10
 TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
@@ -132,6 +135,7 @@ TEST_F(WriteBackTest, AFullDiskLeavesTheOldStateAndARetrySucceeds) {
   EXPECT_EQ(content("x"), expected);
 }
 
+// semantics: C4
 TEST_F(WriteBackTest, DataThatCouldNotBeCommittedAtTheLastCloseAreReadAndRetried) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
@@ -149,6 +153,7 @@ TEST_F(WriteBackTest, DataThatCouldNotBeCommittedAtTheLastCloseAreReadAndRetried
   EXPECT_TRUE(content("x") == pattern(20'000));
 }
 
+// semantics: C11
 TEST_F(WriteBackTest, AfterASyncThatFailedEveryFsyncFailsUntilTheFileIsReopened) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "old"));
@@ -199,6 +204,7 @@ TEST_F(WriteBackTest, ASyncThatFailedOnceIsOverForTheNextProgram) {
   }
 }
 
+// semantics: C2, C20
 TEST_F(WriteBackTest, FsyncReachesTheDiskAndCloseOfANewFileNeedNot) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, "text"));
@@ -227,6 +233,7 @@ TEST_F(WriteBackTest, AChangeByAnotherProgramUnderDirtyDataIsStaleAndStays) {
   EXPECT_EQ(content("x"), pattern(10'000, 'o'));
 }
 
+// semantics: C8
 TEST_F(WriteBackTest, AProgramThatOpensAStaleFrameSeesTheOtherProgramsChange) {
   for (const char* name : {"x", "other"}) {
     auto handle = create(name);
@@ -249,6 +256,7 @@ TEST_F(WriteBackTest, AProgramThatOpensAStaleFrameSeesTheOtherProgramsChange) {
   EXPECT_EQ(content("x"), "next" + pattern(10'000, 'o').substr(4));
 }
 
+// semantics: C1
 TEST_F(WriteBackTest, TheDirtyLimitHoldsAndTheIntervalCommits) {
   options_.dirty_limit = 1 << 20;
   options_.commit_interval = 0.01;
@@ -269,6 +277,7 @@ TEST_F(WriteBackTest, TheDirtyLimitHoldsAndTheIntervalCommits) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+// semantics: W4
 TEST_F(WriteBackTest, ReadersBesideAWriterSeeWholeWrites) {
   options_.commit_interval = 0.01;
   remount();

@@ -32,6 +32,7 @@ class WriteCostsTest : public WrittenFilesystem {
   static std::uint64_t dirty(const FileHandle& handle) { return handle.frame->write_back()->uncommitted().memory; }
 };
 
+// semantics: W5
 TEST_F(WriteCostsTest, AHoleCostsAsMuchAsOneChunkHoweverLongItIs) {
   constexpr std::uint64_t kLong = std::uint64_t{64} << 40;
   auto handle = frame_of("x", 1 << 20);
@@ -73,6 +74,7 @@ TEST_F(WriteCostsTest, AHoleInAHoleIsNotWritten) {
   EXPECT_EQ(disk_.syncs, syncs);
 }
 
+// semantics: W12
 TEST_F(WriteCostsTest, MoreChunksThanAnIndexHoldsAreRefusedAtOnce) {
   auto handle = frame_of("x", 1);
   constexpr std::uint64_t kMost = (0x7fffffff - 32) / 8;
@@ -86,6 +88,7 @@ TEST_F(WriteCostsTest, MoreChunksThanAnIndexHoldsAreRefusedAtOnce) {
 }
 
 /// A program that writes little holds little memory, however large the chunks are.
+// semantics: Z1
 TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
   constexpr std::int32_t kLargest = 0x7fffffff - 32;
   std::vector<std::unique_ptr<FileHandle>> handles;
@@ -114,6 +117,7 @@ TEST_F(WriteCostsTest, AChunkTakesNoMoreMemoryThanIsWrittenToIt) {
 }
 
 /// A commit would have to hold such a chunk whole.
+// semantics: W13
 TEST_F(WriteCostsTest, AChunkThatExceedsTheDirtyLimitIsNotWrittenInPart) {
   stop();
   options_.dirty_limit = std::uint64_t{64} << 20;

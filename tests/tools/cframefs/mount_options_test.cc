@@ -170,6 +170,7 @@ TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
   EXPECT_EQ(with("fsname=a\\,b,ro").daemon.fuse_options, (Arguments{"fsname=a\\,b"}));
 }
 
+// semantics: E3
 TEST(MountOptions, WhatAMountCannotHaveIsRefusedWithTheReason) {
   EXPECT_NE(error_of({"-o", "blkdev", "src", "mnt"}).find("no block device"), std::string::npos);
   EXPECT_NE(error_of({"-o", "remount,ro", "src", "mnt"}).find("unmount"), std::string::npos);
