@@ -20,6 +20,11 @@ class Several(Program):
         self.assertEqual(ran.returncode, status, ran.stderr)
         return [json.loads(line) for line in ran.stdout.decode().splitlines()]
 
+    def refused_or_failed(self, *arguments):
+        ran = self.run_cframe(*arguments)
+        self.assertIn(ran.returncode, (2, 3))
+        return ran.stderr.decode()
+
     def tree(self, top="."):
         top = self.directory / top
         return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
@@ -104,6 +109,17 @@ class Operands(Several):
         os.symlink("out", self.directory / "alias")
         self.done("pack", "-f", "--to", "alias", "data")
         self.assertEqual(self.tree("out"), ["data.b2frame"])
+
+    def test_the_directory_of_outputs(self):
+        self.refused("pack", "--to", "", "data")
+        self.assertIn("data", self.refused_or_failed("pack", "--to", "data", "data"))
+        self.done("pack", "--to", "new/deep", "data")
+        self.assertEqual(self.tree("new"), ["deep/data.b2frame"])
+        os.mkdir(self.directory / "d")
+        for operand in (".", "d/..", "../" + self.directory.name + "/."):
+            self.done("pack", "-r", "-f", "--to", "out", "--codec", "lz4", operand)
+        self.assertIn("data.b2frame", self.tree("out"))
+        self.assertEqual(os.listdir(self.directory.parent).count("data.b2frame"), 0)
 
     def test_standard_input_is_alone(self):
         self.assertIn("standard input", self.refused("pack", "-m", "-", "data"))

@@ -208,6 +208,7 @@ void add_batch_options(CLI::App& app, BatchOptions& options, const std::string& 
 }
 
 int run_files(const BatchOptions& options, const FileMaker& maker, Io& io) {
+  if (options.to && options.to->empty()) return refuse(io, "--to needs the name of a directory");
   if (options.takes_several()) return Batch(options, maker, io).run();
   if (options.operands.size() <= 2) return run_single(options, maker, io);
   return refuse(io, fmt::format("{} operands, but only IN and OUT are expected: --multiple takes all as inputs",

@@ -123,7 +123,7 @@ codec::Result<void> check_no_directory(const std::string& path, const std::strin
     if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
   }
   codec::Failure refused =
-      codec::invalid("is a directory, not a sparse frame; only the subcommand verify takes directories");
+      codec::invalid("is a directory, not a sparse frame; ls, verify and the option --recursive take directories");
   refused.value().path = name;
   return refused;
 }

@@ -2,6 +2,7 @@
 #include "tools/lib/file_batch.h"
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/lib/piece_queue.h"
+#include "tools/lib/progress.h"
 
 namespace cframefs::test {
 namespace {
@@ -79,6 +81,27 @@ TEST(FileBatch, StartsNoFurtherFileOnceStopped) {
   tools::FileBatch none;
   none.idle = [] {};
   tools::run_batch(none, stop);
+}
+
+TEST(FileBatch, TheProgressOfOneFileIsCountedAndNotDrawn) {
+  const std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> all = 0;
+  tools::StringOutput out;
+  tools::StringOutput err;
+  tools::ProgressShare share{all, 1000};
+  tools::Io io{out, err, true, stop, nullptr, false, &share};
+  double now = 0;
+  tools::Progress progress(io, "packing", tools::Progress::Unit::bytes, [&] { return now += 10; });
+  // Of 50 uncompressed bytes; the file has 1000.
+  progress.update(10, 50);
+  EXPECT_EQ(all.load(), 200U);
+  progress.update(5, 50);
+  progress.update(50, tools::Progress::kUnknown);
+  EXPECT_EQ(all.load(), 200U);
+  progress.update(70, 50);
+  share.set(1);
+  EXPECT_EQ(all.load(), 1000U);
+  EXPECT_EQ(err.text, "");
 }
 
 TEST(PieceQueue, PassesAllBytesAndBoundsThem) {
