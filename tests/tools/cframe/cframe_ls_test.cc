@@ -10,6 +10,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
+#include "tools/lib/sizes.h"
 
 namespace cframefs::test {
 namespace {
@@ -77,6 +78,8 @@ TEST_F(CframeLs, ADirectoryIsListedAndItsDirectoriesAreNamed) {
   const auto lines = lines_of(run_cframe({"ls", "-r", path("d")}).out);
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_NE(lines[3].find("195.3 KiB"), std::string::npos) << lines[3];
+  const std::uint64_t stored = deep[0]["stored"].get<std::uint64_t>() + deep[1]["stored"].get<std::uint64_t>();
+  EXPECT_NE(lines[3].find(" " + tools::human_size(stored) + " "), std::string::npos) << lines[3];
   EXPECT_TRUE(lines[3].ends_with("2 frames")) << lines[3];
 }
 
