@@ -17,8 +17,8 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"info",    "cat",    "verify",   "pack",     "unpack",
-                                               "compact", "repair", "get-meta", "set-meta", "convert"};
+const std::vector<std::string> kSubcommands = {"ls",     "info",    "cat",    "diff",     "bench",    "verify", "pack",
+                                               "unpack", "compact", "repair", "get-meta", "set-meta", "convert"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);
@@ -270,7 +270,7 @@ TEST(Documents, TheManualsAndHelpNameTheCodecsThatCanBeWritten) {
   for (const char* manual : {"tools/man/cframe.1.scd", "tools/man/cframefs.1.scd"})
     EXPECT_NE(document(manual).find("\n\t" + names + " (zstd).\n"), std::string::npos) << manual;
   EXPECT_NE(tools::mount_usage().find(" " + names + ", for new files (zstd)\n"), std::string::npos);
-  for (const char* subcommand : {"pack", "convert"}) {
+  for (const char* subcommand : {"pack", "convert", "bench"}) {
     const std::string help = part(run_cframe({subcommand, "--help"}).out, "--codec", "--clevel");
     EXPECT_EQ(matches(help, "(\\w+)(?=,| or| \\()"), writable_codecs()) << subcommand;
   }

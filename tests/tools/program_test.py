@@ -291,6 +291,19 @@ class Metalayers(Program):
         self.assertEqual(self.stored("picture"), b"\xc4\x03\x00\xff\x80")
         self.assertEqual(self.done("get-meta", "x.b2frame", "picture"), b"\x00\xff\x80")
 
+    def test_json_and_msgpack_by_their_options(self):
+        self.done("set-meta", "--json", "x.b2frame", "run", '{"n": 7}')
+        self.assertEqual(self.stored("run"), b"\x81\xa1n\x07")
+        self.write("packed", b"\x81\xa1n\xcd\x01\x00")
+        self.done("set-meta", "--msgpack", "x.b2frame", "run", "--from", "packed")
+        self.assertEqual(self.stored("run"), self.read("packed"))
+        self.assertEqual(json.loads(self.done("get-meta", "x.b2frame", "run")), {"n": 256})
+        self.write("cut", b"\x82\xa1n\x07")
+        self.assertIn("msgpack", self.refused("set-meta", "--msgpack", "x.b2frame", "run", "--from", "cut"))
+        self.refused("set-meta", "--json", "--msgpack", "x.b2frame", "run", "1")
+        self.refused("set-meta", "--json", "--type", "text", "x.b2frame", "run", "1")
+        self.assertEqual(self.stored("run"), self.read("packed"))
+
     def test_raw_contents_stay_possible(self):
         self.done("set-meta", "--type", "raw", "x.b2frame", "notes", "as it is")
         self.assertEqual(self.stored("notes"), b"as it is")
@@ -308,14 +321,14 @@ class Metalayers(Program):
 
 
 class Signals(Program):
-    COMMANDS = (["pack", "big", "o.b2frame"], ["pack", "-f", "big", "there"], ["unpack", "big.b2frame", "o"],
-                ["convert", "-f", "big.b2frame", "there"])
+    COMMANDS = (["pack", "big", "o.b2frame"], ["pack", "-f", "big", "there.b2frame"], ["unpack", "big.b2frame", "o"],
+                ["convert", "-f", "big.b2frame", "there.b2frame"])
 
     def setUp(self):
         super().setUp()
         self.write("big", random.Random(3).randbytes(40 << 20))
         self.done("pack", "big", "big.b2frame")
-        self.write("there", b"old")
+        self.write("there.b2frame", b"old")
         self.before = self.names()
 
     def end_at_work(self, command, number):
@@ -339,7 +352,7 @@ class Signals(Program):
         if status == 0:
             return None
         self.assertEqual(self.names(), before, f"{command} after {number}")
-        self.assertEqual(self.read("there"), b"old")
+        self.assertEqual(self.read("there.b2frame"), b"old")
         return status
 
     def test_nothing_is_left_by_any_signal(self):
@@ -353,7 +366,7 @@ class Signals(Program):
                         shutil.rmtree(self.directory / "o", ignore_errors=True)
                         for name in set(self.names()) - set(self.before):
                             os.unlink(self.directory / name)
-                        self.write("there", b"old")
+                        self.write("there.b2frame", b"old")
                     self.assertEqual(status, -number, "the shell sees which signal ended it")
 
     def test_a_hangup_that_the_caller_ignores_ends_nothing(self):

@@ -29,8 +29,11 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"ls", "List frames: sizes, ratio, codec, shape", declare_ls},
     {"info", "Show the properties of frames", declare_info},
     {"cat", "Write the uncompressed bytes of a frame to standard output", declare_cat},
+    {"diff", "Compare the uncompressed content of two files", declare_diff},
+    {"bench", "Measure codecs, filters and levels on a file", declare_bench},
     {"verify", "Decode everything and report each damaged chunk", declare_verify},
     {"pack", "Compress a file, or standard input, into a frame", declare_pack},
     {"unpack", "Write the uncompressed bytes of a frame into a file", declare_unpack},
@@ -120,7 +123,7 @@ codec::Result<void> check_no_directory(const std::string& path, const std::strin
     if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
   }
   codec::Failure refused =
-      codec::invalid("is a directory, not a sparse frame; only the subcommand verify takes directories");
+      codec::invalid("is a directory, not a sparse frame; ls, verify and the option --recursive take directories");
   refused.value().path = name;
   return refused;
 }

@@ -37,8 +37,11 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io);
 using SubcommandRun = std::function<int(Io&)>;
 
 /// Declare the arguments and options of a subcommand.
+SubcommandRun declare_ls(CLI::App& app);
 SubcommandRun declare_info(CLI::App& app);
 SubcommandRun declare_cat(CLI::App& app);
+SubcommandRun declare_diff(CLI::App& app);
+SubcommandRun declare_bench(CLI::App& app);
 SubcommandRun declare_verify(CLI::App& app);
 SubcommandRun declare_pack(CLI::App& app);
 SubcommandRun declare_unpack(CLI::App& app);

@@ -17,6 +17,7 @@
 #include "frame/numpy/npy_file.h"
 #include "frame/write/auto_params.h"
 #include "frame/write/new_frame_file.h"
+#include "tools/cframe/batch.h"
 #include "tools/cframe/encode_options.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_file.h"
@@ -27,7 +28,6 @@
 #include "tools/stream/container_input.h"
 #include "tools/stream/fortran_input.h"
 #include "tools/stream/frame_packer.h"
-#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 
@@ -39,15 +39,24 @@ using codec::Result;
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 
+/// How all files of a run are converted.
+struct ConvertRules {
+  BatchOptions batch;
+  std::uint64_t frame_offset = 0;
+  std::string beta_bitshuffle = "new";
+  EncodeOptions wishes;
+};
+
+/// How one file is converted.
 struct ConvertOptions {
   std::string in;       // name for messages
   std::string in_path;  // path to open
   std::string out;
   std::uint64_t frame_offset = 0;
-  std::string beta_bitshuffle = "new";
+  bool old_bitshuffle = false;
   EncodeOptions wishes;
   bool force = false;
-  unsigned workers = 0;
+  unsigned workers = 1;
 };
 
 /// A frame to be written: its parameters, and its uncompressed bytes in the order of its chunks.
@@ -269,27 +278,27 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   return std::optional<Plan>(std::move(*plan));
 }
 
-int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, Io& io) {
+int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, MadeFile& made, Io& io) {
   auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
   frame::NewFrameFile frame(frame::system_files(), file->handle(), plan.frame);
   if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
   if (auto done = frame.finish(plan.vlmetalayers); !done) return report_failure(io, done.error(), options.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  made = {frame.nbytes(), frame.stored()};
   return done;
 }
 
-int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, Io& io) {
+int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, MadeFile& made, Io& io) {
   if (auto named = check_frame_name(options.out, plan.frame.metalayers); !named) return report(io, named.error());
-  if (plan.as_is) return copy_frame(options, plan, like, io);
+  if (plan.as_is) return copy_frame(options, plan, like, made, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
   auto file = ResultFile::create(options.out, options.force, like, io);
   if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
-  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto packed = pack_frame(*plan.input, plan.frame, frame::system_files(), file->handle(), workers, show, io.stop,
-                                 plan.vlmetalayers);
+  const auto packed = pack_frame(*plan.input, plan.frame, frame::system_files(), file->handle(), options.workers, show,
+                                 io.stop, plan.vlmetalayers);
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
@@ -297,12 +306,14 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
         io, codec::corrupt(fmt::format("ends after {} of {} bytes", packed->nbytes, plan.nbytes)).value(), options.in);
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  made = {packed->nbytes, packed->stored};
   return done;
 }
 
 /// Writes an array as a .npy file.
 int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Container> container, const FileTraits& like,
-             Io& io) {
+             MadeFile& made, Io& io) {
+  const std::uint64_t stored = container->stored_bytes();
   const auto view = frame::make_view(std::move(container), frame::ArrayForm::npy, options.in.ends_with(".b2nd"));
   if (!view) return report_failure(io, view.error(), options.in);
   if ((*view)->head().empty()) {
@@ -320,73 +331,112 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
     progress.update(at, (*view)->size());
     return put;
   };
-  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto streamed = stream_view(**view, frame::FlatOffset{0}, (*view)->size(), workers, sink, io.stop);
+  const auto streamed = stream_view(**view, frame::FlatOffset{0}, (*view)->size(), options.workers, sink, io.stop);
   progress.finish();
   if (!streamed) return report_failure(io, streamed.error(), write_failed ? options.out : options.in);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  made = {(*view)->size(), stored};
   return done;
 }
 
 /// `npy_only`: refuses an input that is not a .npy file.
-int run_convert(ConvertOptions options, bool npy_only, Io& io) {
-  if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
+int convert_file(ConvertOptions options, bool npy_only, MadeFile& made, Io& io) {
   const bool is_stream = options.in == kStandardStream;
   const auto input = InputFile::open(options.in, io);
   if (!input) return report_failure(io, input.error(), options.in);
   options.in = input->name();
   options.in_path = input->path();
   if (auto apart = check_no_overlap(options.in_path, options.out); !apart) return report(io, apart.error());
+  if (options.force) {
+    if (auto fine = check_replaceable(options.out); !fine) return report(io, fine.error());
+  }
   auto traits = traits_of(options.in_path);
   if (!traits) return report_failure(io, traits.error(), options.in);
   if (is_stream) *traits = FileTraits();
   auto npy = plan_npy(options);
   if (!npy) return report_failure(io, npy.error(), options.in);
-  if (*npy) return make_frame(options, **npy, *traits, io);
+  if (*npy) return make_frame(options, **npy, *traits, made, io);
   if (npy_only) {
     const codec::Failure refused = codec::invalid("is not a .npy file, but a .b2nd file must be an array");
     return report(io, with_path(refused.value(), options.in));
   }
-  auto container = open_frame(*input, options.frame_offset, options.beta_bitshuffle == "old");
+  auto container = open_frame(*input, options.frame_offset, options.old_bitshuffle);
   if (!container) return report_failure(io, container.error(), options.in);
-  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *traits, io);
+  if (options.out.ends_with(".npy")) return make_npy(options, std::move(*container), *traits, made, io);
   auto plan = plan_container(options, *container);
   if (!plan) return report_failure(io, plan.error(), options.in);
-  return make_frame(options, *plan, *traits, io);
+  return make_frame(options, *plan, *traits, made, io);
+}
+
+ConvertOptions options_of(const FileTask& task, const EncodeOptions& wishes) {
+  ConvertOptions options;
+  options.in = task.in;
+  options.out = task.out;
+  options.wishes = wishes;
+  options.force = task.replace;
+  options.workers = task.workers;
+  return options;
+}
+
+bool is_npy_name(const std::string& path) {
+  return path.size() > kNpySuffix.size() && path.ends_with(kNpySuffix);
+}
+
+/// Returns the name of the result: .b2nd for an array, else .b2frame.
+Result<std::string> converted_name(const std::string& in, const ConvertRules& rules) {
+  if (is_npy_name(in)) return in.substr(0, in.size() - kNpySuffix.size()) + ".b2nd";
+  auto name = without_suffix(in);
+  if (!name) return name;
+  const auto container = open_frame(InputFile(in), rules.frame_offset, rules.beta_bitshuffle == "old");
+  if (!container) return Failure(container.error());
+  const auto array = frame::b2nd_meta_of(**container);
+  if (!array) return Failure(array.error());
+  const auto pack = frame::numpy_pack_of(**container);
+  if (!pack) return Failure(pack.error());
+  return *name + (*array || *pack ? ".b2nd" : ".b2frame");
+}
+
+int run_convert(const ConvertRules& rules, Io& io) {
+  if (auto checked = validate_combination(rules.wishes); !checked) return report(io, checked.error());
+  FileMaker maker;
+  maker.doing = "converting";
+  maker.done = "converted";
+  maker.reads_frames = true;
+  maker.name = [&rules](const std::string& in) { return converted_name(in, rules); };
+  maker.takes = [&rules](const DirectoryEntry& entry) {
+    if (entry.kind == EntryKind::file && is_npy_name(entry.path)) return true;
+    if (!is_container_entry(entry)) return false;
+    // Without --to, a current frame would become itself.
+    if (rules.batch.to) return true;
+    const auto name = converted_name(entry.path, rules);
+    return !name || *name != entry.path;
+  };
+  maker.make = [&rules](const FileTask& task, MadeFile& made, Io& one) {
+    ConvertOptions options = options_of(task, rules.wishes);
+    options.frame_offset = rules.frame_offset;
+    options.old_bitshuffle = rules.beta_bitshuffle == "old";
+    return convert_file(std::move(options), false, made, one);
+  };
+  return run_files(rules.batch, maker, io);
 }
 
 }  // namespace
 
-int pack_array(const std::string& in, const std::string& out, const EncodeOptions& wishes, bool force, unsigned workers,
-               Io& io) {
-  ConvertOptions options;
-  options.in = in;
-  options.out = out;
-  options.wishes = wishes;
-  options.force = force;
-  options.workers = workers;
-  return run_convert(options, true, io);
+int pack_array(const FileTask& task, const EncodeOptions& wishes, MadeFile& made, Io& io) {
+  return convert_file(options_of(task, wishes), true, made, io);
 }
 
 SubcommandRun declare_convert(CLI::App& app) {
-  auto options = std::make_shared<ConvertOptions>();
-  app.add_option("IN", options->in, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input")
-      ->required()
-      ->type_name("");
-  app.add_option("OUT", options->out, "Frame, .b2nd or .npy file to create, or - for standard output")
-      ->required()
-      ->type_name("");
-  add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
-  app.add_option("--beta-bitshuffle", options->beta_bitshuffle,
+  auto rules = std::make_shared<ConvertRules>();
+  add_batch_options(app, rules->batch, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input",
+                    "a frame, .b2nd or .npy file, or - for standard output");
+  add_size_option(app, "--frame-offset", rules->frame_offset, "Offset of the frame in the file (0)");
+  app.add_option("--beta-bitshuffle", rules->beta_bitshuffle,
                  "Bit order in frames of 2.0.0-beta.3 to beta.5: new for beta.5, old for the others (new)")
       ->check(CLI::IsMember({"new", "old"}))
       ->type_name("new|old");
-  add_frame_options(app, options->wishes);
-  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
-  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
-  return [options](Io& io) { return run_convert(*options, false, io); };
+  add_frame_options(app, rules->wishes);
+  return [rules](Io& io) { return run_convert(*rules, io); };
 }
 
 }  // namespace cframefs::tools

@@ -169,13 +169,21 @@ SubcommandRun declare_set_meta(CLI::App& app) {
   app.add_option("VALUE", options->value, "Its value")->type_name("");
   app.add_option("--from", options->from, "Take the value from a file, or from standard input for -")
       ->type_name("FILE");
-  static const std::map<std::string, MetaType> types = {
-      {"text", MetaType::text}, {"json", MetaType::json}, {"bytes", MetaType::bytes}, {"raw", MetaType::raw}};
-  app.add_option_function<std::string>(
-         "--type", [options](const std::string& type) { options->type = types.at(type); },
-         "How the value is stored: msgpack text (VALUE), msgpack bytes (--from), the JSON value, or raw bytes")
-      ->check(CLI::IsMember(types))
-      ->type_name("text|json|bytes|raw");
+  static const std::map<std::string, MetaType> types = {{"text", MetaType::text},
+                                                        {"json", MetaType::json},
+                                                        {"bytes", MetaType::bytes},
+                                                        {"msgpack", MetaType::msgpack},
+                                                        {"raw", MetaType::raw}};
+  auto* type = app.add_option_function<std::string>(
+      "--type", [options](const std::string& name) { options->type = types.at(name); },
+      "What the value is: text (VALUE), bytes (--from), JSON or msgpack, all stored as msgpack; or raw bytes");
+  type->check(CLI::IsMember(types))->type_name("text|json|bytes|msgpack|raw");
+  auto* as_json = app.add_flag_callback(
+      "--json", [options] { options->type = MetaType::json; }, "The same as --type json");
+  auto* as_msgpack = app.add_flag_callback(
+      "--msgpack", [options] { options->type = MetaType::msgpack; }, "The same as --type msgpack");
+  as_json->excludes(type)->excludes(as_msgpack);
+  as_msgpack->excludes(type);
   app.add_flag("--remove", options->remove, "Remove the metalayer");
   app.add_flag("--fixed", options->fixed, "Set a fixed metalayer instead of a variable-length one");
   add_wait_option(app, options->wait);

@@ -13,8 +13,10 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
 #include "frame/base/suffixes.h"
+#include "frame/io/replacement_file.h"
 #include "frame/numpy/npy_file.h"
 #include "frame/write/auto_params.h"
+#include "tools/cframe/batch.h"
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/cframe_convert.h"
 #include "tools/cframe/encode_options.h"
@@ -24,7 +26,6 @@
 #include "tools/lib/result_name.h"
 #include "tools/lib/sizes.h"
 #include "tools/stream/frame_packer.h"
-#include "tools/stream/parallel_reader.h"
 
 namespace cframefs::tools {
 
@@ -40,12 +41,9 @@ constexpr std::size_t kTypicalPieces = 16;
 constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;  // bytes of a stream searched for data behind zeros
 
 struct PackOptions {
-  std::string in;
-  std::string out;
+  BatchOptions batch;
   EncodeOptions wishes;
   bool tune = false;
-  bool force = false;
-  unsigned workers = 0;
 };
 
 /// The input: a file of any kind, or standard input.
@@ -235,49 +233,72 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
   return frame::choose_frame(context, encode, chunksize, {});
 }
 
-int run_pack(const PackOptions& options, Io& io) {
+int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, Io& io) {
   // Every reader treats a file with this suffix as an array.
-  if (options.out.ends_with(frame::kArraySuffix)) {
-    if (!options.tune) return pack_array(options.in, options.out, options.wishes, options.force, options.workers, io);
+  if (task.out.ends_with(frame::kArraySuffix)) {
+    if (!options.tune) return pack_array(task, options.wishes, made, io);
     return report(io, codec::invalid("--tune cannot be used for an array; use --codec, --clevel and --filter").value());
   }
-  if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
-  if (auto named = check_frame_name(options.out, {}); !named) return report(io, named.error());
-  auto source = Source::open(options.in, io);
-  if (!source) return report_failure(io, source.error(), options.in);
-  if (auto apart = check_no_overlap(source->path(), options.out); !apart) return report(io, apart.error());
-  auto file = ResultFile::create(options.out, options.force, source->traits(), io);
-  if (!file) return report_failure(io, file.error(), options.out);
+  if (auto named = check_frame_name(task.out, {}); !named) return report(io, named.error());
+  auto source = Source::open(task.in, io);
+  if (!source) return report_failure(io, source.error(), task.in);
+  if (auto apart = check_no_overlap(source->path(), task.out); !apart) return report(io, apart.error());
+  if (task.replace) {
+    if (auto fine = check_replaceable(task.out); !fine) return report(io, fine.error());
+  }
+  auto file = ResultFile::create(task.out, task.replace, source->traits(), io);
+  if (!file) return report_failure(io, file.error(), task.out);
   const auto frame = choose(options, *source, io);
-  if (!frame) return report_failure(io, frame.error(), options.in);
+  if (!frame) return report_failure(io, frame.error(), task.in);
 
   Progress progress(io, "packing", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) {
     progress.note(ratio_text(static_cast<double>(packed.nbytes), static_cast<double>(packed.stored)));
     progress.update(packed.nbytes, source->size().value_or(Progress::kUnknown));
   };
-  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  const auto packed =
-      pack_frame(*source, *frame, frame::system_files(), file->handle(), workers, show, io.stop, {}, source->read_at());
+  const auto packed = pack_frame(*source, *frame, frame::system_files(), file->handle(), task.workers, show, io.stop,
+                                 {}, source->read_at());
   progress.finish();
-  if (!packed) return report_failure(io, packed.error(), options.out);
-  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  if (!packed) return report_failure(io, packed.error(), task.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), task.out);
+  made = {packed->nbytes, packed->stored};
   return done;
+}
+
+/// Returns IN.b2frame; for a .npy file the name of an array.
+Result<std::string> frame_name(const std::string& in, bool tune) {
+  const std::string name = in.substr(in.rfind('/') + 1);
+  if (!frame::container_suffix(name).empty())
+    return codec::invalid("has the suffix of a frame: name OUT to pack it once more");
+  const bool is_array = !tune && name.size() > kNpySuffix.size() && name.ends_with(kNpySuffix);
+  if (is_array) return in.substr(0, in.size() - kNpySuffix.size()).append(frame::kArraySuffix);
+  return in + ".b2frame";
+}
+
+int run_pack(const PackOptions& options, Io& io) {
+  if (auto checked = validate_combination(options.wishes); !checked) return report(io, checked.error());
+  FileMaker maker;
+  maker.doing = "packing";
+  maker.done = "packed";
+  maker.takes = [](const DirectoryEntry& entry) {
+    return entry.kind == EntryKind::file &&
+           !entry.path.substr(entry.path.rfind('/') + 1).starts_with(frame::kTemporaryPrefix);
+  };
+  maker.name = [&options](const std::string& in) { return frame_name(in, options.tune); };
+  maker.make = [&options](const FileTask& task, MadeFile& made, Io& one) {
+    return pack_file(options, task, made, one);
+  };
+  return run_files(options.batch, maker, io);
 }
 
 }  // namespace
 
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
-  app.add_option("IN", options->in, "File, or - for standard input")->required()->type_name("");
-  app.add_option("OUT", options->out, "Frame to create, or - for standard output")->required()->type_name("");
+  add_batch_options(app, options->batch, "File, or - for standard input", "the frame, or - for standard output");
   add_frame_options(app, options->wishes);
   app.add_flag("--tune", options->tune,
                "Try settings on samples and take the best; options that are given are not changed");
-  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
-  app.add_option("--workers", options->workers, "Encoding threads (one per CPU)")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
   return [options](Io& io) { return run_pack(*options, io); };
 }
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/b2nd_meta.h"
@@ -29,8 +30,13 @@ struct RepairOptions {
   std::string file;
   std::optional<std::string> out;
   double wait = 5;
+  bool as_json = false;
   bool quiet = false;
 };
+
+std::string json_text_of(const nlohmann::json& info) {
+  return info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 /// Repairs the frame in place: cuts off the bytes behind it.
 int cut_tail(const RepairOptions& options, Io& io) {
@@ -42,6 +48,7 @@ int cut_tail(const RepairOptions& options, Io& io) {
   }
   const auto cut = frame::FrameSpace(*opened->writer).cut_tail();
   if (!cut) return report(io, with_path(cut.error(), options.file));
+  if (options.as_json) return emit(io, json_text_of({{"path", options.file}, {"cut", *cut}}));
   if (options.quiet) return done;
   if (*cut == 0) return emit(io, printable(options.file) + ": nothing to repair\n");
   return emit(io, printable(options.file) + ": cut off " + human_size(*cut) + " of an unfinished commit\n");
@@ -69,6 +76,17 @@ std::string saved_text(const frame::Salvage& salvage, std::int64_t lost) {
   const std::int64_t missing = *salvage.missing_chunks;
   const std::string of = missing > 0 ? fmt::format(" of {}", chunks + missing) : "";
   return fmt::format("{}{} chunks, {} lost", chunks, of, lost + missing);
+}
+
+/// Returns saved_text() as JSON; "chunks" counts those of the new frame, "missing" those that the search did not find.
+nlohmann::json saved_json(const RepairOptions& options, const frame::Salvage& salvage, std::int64_t lost) {
+  nlohmann::json info = {{"path", options.file},
+                         {"out", *options.out},
+                         {"chunks", salvage.container->chunk_count()},
+                         {"lost", lost},
+                         {"losses", salvage.losses}};
+  info["missing"] = salvage.missing_chunks ? nlohmann::json(*salvage.missing_chunks) : nlohmann::json();
+  return info;
 }
 
 codec::Result<frame::NewFrame> frame_like(const frame::FrameContainer& from) {
@@ -103,6 +121,8 @@ int print_saved(const RepairOptions& options, const std::string& text, Io& io) {
 }
 
 int save(const RepairOptions& options, Io& io) {
+  if (options.as_json && *options.out == kStandardStream)
+    return report(io, codec::invalid("--json writes to standard output, which is the new frame already").value());
   const auto input = InputFile::open(options.file, io);
   if (!input) return report_failure(io, input.error(), options.file);
   if (auto apart = check_no_overlap(input->path(), *options.out); !apart) return report(io, apart.error());
@@ -123,6 +143,8 @@ int save(const RepairOptions& options, Io& io) {
     return report_failure(io, saved.error(), of_data ? input->name() : *options.out);
   }
   const int status = salvage->losses.empty() && saver.lost() == 0 ? done : kDataError;
+  if (options.as_json)
+    return std::max<int>(status, emit(io, json_text_of(saved_json(options, *salvage, saver.lost()))));
   return std::max(status, print_saved(options, saved_text(*salvage, saver.lost()), io));
 }
 
@@ -136,6 +158,7 @@ SubcommandRun declare_repair(CLI::App& app) {
   app.add_option("OUT", options->out,
                  "New frame for the readable chunks, or - for standard output; FILE stays unchanged")
       ->type_name("");
+  app.add_flag("--json", options->as_json, "Print JSON");
   app.add_flag("-q,--quiet", options->quiet, "Print only losses");
   add_wait_option(app, options->wait);
   return [options](Io& io) { return options->out ? save(*options, io) : cut_tail(*options, io); };

@@ -7,6 +7,9 @@
 #include <fcntl.h>
 
 #include "frame/array/array_view.h"
+#include "frame/base/suffixes.h"
+#include "frame/numpy/bloscpack_numpy.h"
+#include "tools/cframe/batch.h"
 #include "tools/cframe/cframe.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_file.h"
@@ -26,12 +29,9 @@ using frame::FlatView;
 constexpr std::uint64_t kFirstBytes = 64;
 
 struct UnpackOptions {
-  std::string in;
-  std::string out;
+  BatchOptions batch;
   std::uint64_t frame_offset = 0;
   frame::ArrayForm b2nd = frame::ArrayForm::npy;
-  bool force = false;
-  unsigned workers = 0;
 };
 
 /// Writes the bytes of a view into an empty file.
@@ -114,46 +114,68 @@ Result<void> check_name(const FlatView& view, const std::string& out, const std:
   return check_plain_name(out, first, view.size());
 }
 
-int run_unpack(const UnpackOptions& options, Io& io) {
-  const auto input = InputFile::open(options.in, io);
-  if (!input) return report_failure(io, input.error(), options.in);
+int unpack_file(const UnpackOptions& options, const FileTask& task, MadeFile& made, Io& io) {
+  const auto input = InputFile::open(task.in, io);
+  if (!input) return report_failure(io, input.error(), task.in);
   auto container = open_frame(*input, options.frame_offset);
   if (!container) return report_failure(io, container.error(), input->name());
-  const auto view = frame::make_view(std::move(*container), options.b2nd, options.in.ends_with(".b2nd"));
+  const std::uint64_t stored = (*container)->stored_bytes();
+  const auto view = frame::make_view(std::move(*container), options.b2nd, task.in.ends_with(".b2nd"));
   if (!view) return report_failure(io, view.error(), input->name());
-  if (options.out == kStandardStream) {
-    return write_out(**view, FlatOffset{0}, (*view)->size(), options.workers, input->name(), io);
+  if (task.out == kStandardStream) {
+    return write_out(**view, FlatOffset{0}, (*view)->size(), task.workers, input->name(), io);
   }
-  if (auto apart = check_no_overlap(input->path(), options.out); !apart) return report(io, apart.error());
-  if (auto named = check_name(**view, options.out, io.stop); !named) {
+  if (auto apart = check_no_overlap(input->path(), task.out); !apart) return report(io, apart.error());
+  if (auto named = check_name(**view, task.out, io.stop); !named) {
     return report_failure(io, named.error(), input->name());
   }
   const auto traits = traits_of(input->path());
   if (!traits) return report_failure(io, traits.error(), input->name());
-  const bool is_stream = options.in == kStandardStream;
-  auto file = ResultFile::create(options.out, options.force, is_stream ? FileTraits() : *traits, io);
-  if (!file) return report_failure(io, file.error(), options.out);
-  const unsigned workers = options.workers == 0 ? available_workers() : options.workers;
-  Unpacker unpacker(**view, file->handle(), workers, io);
+  const bool is_stream = task.in == kStandardStream;
+  auto file = ResultFile::create(task.out, task.replace, is_stream ? FileTraits() : *traits, io);
+  if (!file) return report_failure(io, file.error(), task.out);
+  Unpacker unpacker(**view, file->handle(), task.workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {
-    return report_failure(io, unpacked.error(), unpacker.write_failed() ? options.out : input->name());
+    return report_failure(io, unpacked.error(), unpacker.write_failed() ? task.out : input->name());
   }
-  if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
+  if (auto published = file->publish(); !published) return report_failure(io, published.error(), task.out);
+  made = {(*view)->size(), stored};
   return done;
+}
+
+/// Returns the name that a mount shows: without the suffix, and .npy for an array.
+Result<std::string> plain_name(const std::string& in, const UnpackOptions& options) {
+  auto name = without_suffix(in);
+  if (!name || options.b2nd != frame::ArrayForm::npy) return name;
+  if (in.ends_with(frame::kArraySuffix)) return name->append(kNpySuffix);
+  if (!in.ends_with(frame::kPackSuffix)) return name;
+  const auto container = open_frame(InputFile(in), options.frame_offset);
+  if (!container) return codec::Failure(container.error());
+  const auto pack = frame::numpy_pack_of(**container);
+  return pack && *pack ? name->append(kNpySuffix) : name;
+}
+
+int run_unpack(const UnpackOptions& options, Io& io) {
+  FileMaker maker;
+  maker.doing = "unpacking";
+  maker.done = "unpacked";
+  maker.reads_frames = true;
+  maker.takes = is_container_entry;
+  maker.name = [&options](const std::string& in) { return plain_name(in, options); };
+  maker.make = [&options](const FileTask& task, MadeFile& made, Io& one) {
+    return unpack_file(options, task, made, one);
+  };
+  return run_files(options.batch, maker, io);
 }
 
 }  // namespace
 
 SubcommandRun declare_unpack(CLI::App& app) {
   auto options = std::make_shared<UnpackOptions>();
-  add_input_option(app, "IN", options->in);
-  app.add_option("OUT", options->out, "File to create, or - for standard output")->required()->type_name("");
+  add_batch_options(app, options->batch, "Frame, or directory of a sparse frame, or - for standard input",
+                    "the file, or - for standard output");
   add_size_option(app, "--frame-offset", options->frame_offset, "Offset of the frame in the file (0)");
   add_array_form_option(app, options->b2nd);
-  app.add_flag("-f,--force", options->force, "Replace OUT if it exists");
-  app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
   return [options](Io& io) { return run_unpack(*options, io); };
 }
 

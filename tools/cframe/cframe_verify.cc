@@ -207,6 +207,7 @@ SubcommandRun declare_verify(CLI::App& app) {
       ->type_name("");
   app.add_flag("--json", options->as_json, "Report as JSON");
   app.add_flag("-q,--quiet", options->quiet, "Print only faults");
+  app.add_flag("-r,--recursive")->description("Search directories, which verify does without this option, too");
   add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");
   app.add_option("--workers", options->workers, "Decoding threads (one per CPU)")
       ->check(CLI::Range(1, 1024))

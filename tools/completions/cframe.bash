@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
+      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,9 +15,13 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers | --clevel | --wait) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel | --wait | --sample | --seconds) return ;;
     --typesize | --chunksize | --blocksize)
       mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
+      return
+      ;;
+    --to)
+      _filedir -d
       return
       ;;
     --codec)
@@ -29,7 +33,7 @@ _cframe() {
       return
       ;;
     --type)
-      mapfile -t COMPREPLY < <(compgen -W 'text json bytes raw' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'text json bytes msgpack raw' -- "$cur")
       return
       ;;
     --beta-bitshuffle)
@@ -44,17 +48,20 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
+    '') options='ls info cat diff bench verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
+    ls) options='--help --json --recursive --tree' ;;
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
-    verify) options='--help --json --quiet --frame-offset --workers' ;;
-    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
-    unpack) options='--help --frame-offset --b2nd --force --workers' ;;
-    compact) options='--help --quiet --wait' ;;
-    repair) options='--help --quiet --wait' ;;
+    diff) options='--help --b2nd --json --quiet --workers' ;;
+    bench) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --sample --seconds --json' ;;
+    verify) options='--help --json --quiet --recursive --frame-offset --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    compact) options='--help --json --quiet --recursive --wait --workers' ;;
+    repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
-    set-meta) options='--help --from --type --remove --fixed --wait' ;;
-    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --force --workers' ;;
+    set-meta) options='--help --from --type --json --msgpack --remove --fixed --wait' ;;
+    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --multiple --recursive --to --force --rm --json --quiet --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

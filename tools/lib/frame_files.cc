@@ -1,6 +1,8 @@
 #include "tools/lib/frame_files.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <boost/filesystem.hpp>
 
@@ -48,6 +50,22 @@ bool is_store_file(const path& name) {
   return name.extension() == ".b2z" || name.extension() == ".b2e";
 }
 
+EntryKind kind_of_type(const path& entry, filesystem::file_type type) {
+  if (type == filesystem::regular_file) {
+    if (is_store_file(entry)) return EntryKind::store;
+    return has_frame_suffix(entry) ? EntryKind::frame : EntryKind::file;
+  }
+  if (type != filesystem::directory_file) return EntryKind::other;
+  if (is_sparse_frame(entry)) return EntryKind::frame;
+  return entry.extension() == ".b2d" ? EntryKind::store : EntryKind::directory;
+}
+
+codec::Error unreadable(const path& directory, const error_code& error) {
+  codec::Error failure = codec::io_error(error.value(), "read the directory").value();
+  failure.path = directory.string();
+  return failure;
+}
+
 /// Adds the frames in a store; of a directory store only those that are not on disk themselves.
 void add_leaves(FoundFrames& found, const path& store) {
   const auto leaves = leaves_of(store.string());
@@ -92,16 +110,53 @@ void walk(FoundFrames& found, const path& top) {
       }
     }
     if (directory.extension() == ".b2d") add_leaves(found, directory);
-    if (error) {
-      auto failure = codec::io_error(error.value(), "read the directory").value();
-      failure.path = directory.string();
-      found.errors.push_back(failure);
-    }
+    if (error) found.errors.push_back(unreadable(directory, error));
     pending.insert(pending.end(), directories.rbegin(), directories.rend());
   }
 }
 
 }  // namespace
+
+EntryKind kind_of(const std::string& path, bool follow) {
+  error_code gone;
+  const auto status = follow ? filesystem::status(path, gone) : filesystem::symlink_status(path, gone);
+  return kind_of_type(path, status.type());
+}
+
+codec::Result<std::vector<DirectoryEntry>> entries_of(const std::string& directory) {
+  error_code error;
+  std::vector<DirectoryEntry> entries;
+  for (const path& entry : list(directory, error)) {
+    const EntryKind kind = kind_of(entry.string(), false);
+    const bool has_size = kind != EntryKind::directory && kind != EntryKind::other;
+    entries.push_back({entry.string(), kind, has_size ? stored_bytes(entry.string()) : 0});
+  }
+  if (error) return codec::Failure(unreadable(directory, error));
+  return entries;
+}
+
+codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& group) {
+  error_code ignored;
+  std::vector<DirectoryEntry> members;
+  if (filesystem::is_directory(group.path, ignored)) {
+    auto entries = entries_of(group.path);
+    if (!entries) return entries;
+    std::copy_if(entries->begin(), entries->end(), std::back_inserter(members), [](const DirectoryEntry& entry) {
+      return entry.kind != EntryKind::file && entry.kind != EntryKind::other;
+    });
+  }
+  if (group.kind != EntryKind::store) return members;
+  const auto leaves = leaves_of(group.path);
+  if (!leaves) {
+    codec::Error error = leaves.error();
+    error.path = group.path;
+    return codec::Failure(std::move(error));
+  }
+  for (const StoreLeaf& leaf : *leaves) {
+    if (has_frame_suffix(leaf.path)) members.push_back({group.path + "/" + leaf.path, EntryKind::frame, leaf.bytes});
+  }
+  return members;
+}
 
 FoundFrames find_frames(const std::vector<std::string>& arguments) {
   FoundFrames found;

@@ -11,6 +11,31 @@
 
 namespace cframefs::tools {
 
+/// What a path is, by its name and the type of its file. Symbolic links are `other`.
+enum class EntryKind : std::uint8_t {
+  frame,      // a file with a frame's suffix, or the directory of a sparse frame
+  store,      // .b2z, .b2e or .b2d
+  directory,  // any other directory
+  file,       // any other regular file
+  other,
+};
+
+struct DirectoryEntry {
+  std::string path;
+  EntryKind kind = EntryKind::other;
+  std::uint64_t stored_bytes = 0;  // of a frame, a store or a file
+};
+
+/// Returns the kind of `path`. `follow`: looks at what a symbolic link names.
+EntryKind kind_of(const std::string& path, bool follow);
+
+/// Returns the entries of a directory, sorted by name. Errors: io, with the path.
+codec::Result<std::vector<DirectoryEntry>> entries_of(const std::string& directory);
+
+/// Returns the frames, stores and directories in a directory or store, sorted by name. Errors: as entries_of() and
+/// leaves_of(), with the path.
+codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& group);
+
 struct FrameFile {
   std::string path;
   std::uint64_t stored_bytes = 0;  // of the file, or of all files in the directory of a sparse frame

@@ -1,5 +1,6 @@
 #include "tools/lib/io.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -61,6 +62,13 @@ std::string DescriptorInput::path() const {
 codec::Result<void> StringOutput::write(codec::ByteView bytes) {
   text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return {};
+}
+
+void ProgressShare::set(double part) {
+  const auto now = static_cast<std::uint64_t>(static_cast<double>(bytes) * std::clamp(part, 0.0, 1.0));
+  if (now <= counted) return;
+  all.fetch_add(now - counted);
+  counted = now;
 }
 
 ExitStatus status_of(const codec::Error& error) {

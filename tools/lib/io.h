@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,16 @@ class DescriptorInput final : public Input {
   const std::atomic<bool>& stop_;
 };
 
+/// Collects the progress of one of several files that are processed at a time.
+struct ProgressShare {
+  std::atomic<std::uint64_t>& all;  // bytes done of all files
+  std::uint64_t bytes = 0;          // of this file
+  std::uint64_t counted = 0;        // part of `bytes` that is in `all`
+
+  /// Sets the part of the file that is done, 0 to 1.
+  void set(double part);
+};
+
 struct Io {
   Output& out;
   Output& err;
@@ -70,6 +81,7 @@ struct Io {
   const std::atomic<bool>& stop;  // set by Ctrl-C: end soon and cleanly
   Input* in = nullptr;            // null: no standard input
   bool out_is_terminal = false;
+  ProgressShare* share = nullptr;  // set: the file is one of several, and its progress is added there
 };
 
 /// The exit status of all programs. `interrupted` is never the exit status of the process: main ends it by the signal.

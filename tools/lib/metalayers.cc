@@ -33,6 +33,15 @@ bool is_string_type(std::uint8_t first) {
   return (first >= 0xa0 && first <= 0xbf) || (first >= 0xc4 && first <= 0xc6) || (first >= 0xd9 && first <= 0xdb);
 }
 
+/// Checks that the value is one value in msgpack.
+codec::Result<void> check_msgpack(ByteView value) {
+  frame::ParseBudget budget = frame::ParseBudget::asked(value.size());
+  const auto parsed = frame::parse_msgpack(value, budget);
+  if (!parsed) return codec::Failure(parsed.error());
+  if (!*parsed) return codec::invalid("the value is not one value in msgpack");
+  return {};
+}
+
 }  // namespace
 
 json omitted_json(std::uint64_t length) {
@@ -75,6 +84,9 @@ codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector
     }
     case MetaType::bytes:
       return json::to_msgpack(json::binary(std::move(value)));
+    case MetaType::msgpack:
+      if (auto checked = check_msgpack(value); !checked) return codec::Failure(checked.error());
+      return value;
     case MetaType::raw:
       return value;
   }

@@ -29,13 +29,15 @@ nlohmann::json omitted_json(std::uint64_t length);
 
 /// How a value is stored in a metalayer. python-blosc2 packs and unpacks values with msgpack.
 enum class MetaType : std::uint8_t {
-  text,   // a msgpack string
-  json,   // JSON text, stored as msgpack
-  bytes,  // a msgpack byte string
-  raw,    // unchanged
+  text,     // a msgpack string
+  json,     // JSON text, stored as msgpack
+  bytes,    // a msgpack byte string
+  msgpack,  // msgpack, stored unchanged
+  raw,      // unchanged
 };
 
-/// Returns the content to store. invalid: the value is not UTF-8, or not JSON.
+/// Returns the content to store. invalid: the value is not UTF-8, not JSON or not
+/// msgpack.
 codec::Result<std::vector<std::uint8_t>> meta_content(MetaType type, std::vector<std::uint8_t> value);
 
 /// Returns the content for output: text and bytes unchanged, other values as JSON, contents that are not msgpack

@@ -30,6 +30,7 @@ std::string clock_text(double seconds) {
 
 Progress::Progress(Io& io, std::string what, Unit unit, Clock clock)
     : output_(io.err),
+      share_(io.share),
       enabled_(io.err_is_terminal),
       what_(std::move(what)),
       unit_(unit),
@@ -37,7 +38,9 @@ Progress::Progress(Io& io, std::string what, Unit unit, Clock clock)
       began_(clock_()) {}
 
 void Progress::update(std::uint64_t done, std::uint64_t total) {
-  if (!enabled_) return;
+  if (share_ != nullptr && total != kUnknown && total > 0)
+    share_->set(static_cast<double>(done) / static_cast<double>(total));
+  if (!enabled_ || share_ != nullptr) return;
   const double now = clock_();
   if (now - began_ < kPatience || (visible_ && now - drawn_ < kInterval)) return;
   output_.print("\r" + line(std::min(done, total), total, now - began_) + "\x1b[K");

@@ -1,7 +1,8 @@
 // A progress line on a terminal, which appears after two seconds.
 //
-// Draws at most five times a second. Draws nothing if the output is not a terminal. Units: bytes, seconds.
-// Thread safety: one thread. Ownership: refers to the output, which must outlive it.
+// Draws at most five times a second. Draws nothing if the output is not a terminal. The progress of one of several
+// files (Io::share) is counted instead of drawn. Units: bytes, seconds. Thread safety: one thread. Ownership: refers to
+// the output, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,7 @@ class Progress {
   std::string amount(std::uint64_t value) const;
 
   Output& output_;
+  ProgressShare* const share_;
   const bool enabled_;
   const std::string what_;
   const Unit unit_;

@@ -105,5 +105,26 @@ TEST_F(StorePaths, DamageInAStoreIsFound) {
   EXPECT_EQ(run_cframe({"verify", path("other.b2z")}).status, tools::kDataError);
 }
 
+TEST_F(StorePaths, MembersAreListedAndUnpacked) {
+  for (const std::string store : {"stored.b2z", "deflated.b2z", "e.b2e", "d.b2d"}) {
+    SCOPED_TRACE(store);
+    const Ran ran = run_cframe({"ls", "-r", "--json", path(store)});
+    EXPECT_EQ(ran.status, tools::done) << ran.err;
+    EXPECT_NE(ran.out.find(path(store) + "/group/in.b2"), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find(path(store) + "/tiny.b2nd"), std::string::npos) << ran.out;
+    EXPECT_EQ(run_cframe({"unpack", "-q", "-r", "--to", path("out"), path(store)}).status, tools::done);
+    EXPECT_EQ(file_bytes(path("out/" + store + "/tiny.npy")), cat(path(store) + "/tiny.b2nd"));
+    EXPECT_EQ(file_bytes(path("out/" + store + "/group/in")).size(), 2500U);
+    // A member cannot be removed.
+    EXPECT_EQ(run_cframe({"unpack", "--rm", path(store) + "/tiny.b2nd", path("x.npy")}).status, tools::kUsageError);
+  }
+  EXPECT_EQ(run_cframe({"convert", "-q", "-r", "--to", path("new"), path("stored.b2z")}).status, tools::done);
+  EXPECT_EQ(run_cframe({"diff", path("new/stored.b2z/raw.b2frame"), path("stored.b2z/raw.b2f")}).status, tools::done);
+  // Without -r a store lists its members; in a directory it is one line.
+  const Ran ran = run_cframe({"ls", "--json", dir_.path().string()});
+  EXPECT_NE(ran.out.find("\"type\":\"store\""), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("tiny"), std::string::npos) << ran.out;
+}
+
 }  // namespace
 }  // namespace cframefs::test
