@@ -17,8 +17,8 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"info",    "cat",    "verify",   "pack",     "unpack",
-                                               "compact", "repair", "get-meta", "set-meta", "convert"};
+const std::vector<std::string> kSubcommands = {"info",   "cat",      "verify",   "pack",    "unpack", "compact",
+                                               "repair", "get-meta", "set-meta", "convert", "map",    "top"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);

@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      info | cat | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
+      info | cat | verify | pack | unpack | convert | compact | map | top | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,7 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers | --clevel | --wait) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel | --wait | --interval | --count) return ;;
     --typesize | --chunksize | --blocksize)
       mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
       return
@@ -40,13 +40,15 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='info cat verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
+    '') options='info cat verify pack unpack convert compact map top repair get-meta set-meta --help --version' ;;
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --frame-offset --workers' ;;
     pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
     compact) options='--help --quiet --wait' ;;
+    map) options='--help --output --verify --frame-offset --force --workers' ;;
+    top) options='--help --interval --count --once' ;;
     repair) options='--help --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
     set-meta) options='--help --from --type --remove --fixed --wait' ;;

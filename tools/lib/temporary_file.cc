@@ -32,9 +32,10 @@ Result<frame::OpenFile> make_and_remove(frame::FileOps& files, frame::OpenFile d
 }  // namespace
 
 Result<frame::Descriptor> make_unnamed_file(frame::FileOps& files) {
-  std::vector<std::string> directories = {"/var/tmp", "/tmp"};
   const char* chosen = std::getenv("TMPDIR");
-  if (chosen != nullptr && *chosen != '\0') directories.insert(directories.begin(), chosen);
+  std::vector<std::string> directories;
+  if (chosen != nullptr && *chosen != '\0') directories.emplace_back(chosen);
+  directories.insert(directories.end(), {"/var/tmp", "/tmp"});
   codec::Error error;
   for (const std::string& path : directories) {
     const auto directory = files.open_named(path, O_RDONLY | O_DIRECTORY);
