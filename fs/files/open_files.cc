@@ -36,13 +36,16 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
 
 codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
                                     bool holds_pages) {
+  // Reads of the statistics would drown those of a mount at rest.
+  if (handle.node->role == NodeRole::control_file) return read_control(handle, at, length, reply);
   mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
   const Stopwatch watch(mount_.statistics.read_time);
   KernelPages::confirm_open(handle);
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
     reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
   }
-  auto done = counted(Operation::read, read_any(handle, at, length, reply));
+  auto done = counted(Operation::read, is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
+                                                                       : plain_.read(handle, at, length, reply));
   if (!done) return done;
   reply.coalesce(mount_.read_path.pool());
   mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
@@ -50,11 +53,8 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
   return done;
 }
 
-codec::Result<void> OpenFiles::read_any(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply) {
-  if (handle.node->role != NodeRole::control_file) {
-    return is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
-                                           : plain_.read(handle, at, length, reply);
-  }
+codec::Result<void> OpenFiles::read_control(const FileHandle& handle, std::uint64_t at, std::size_t length,
+                                            Reply& reply) {
   if (at < handle.content.size()) {
     const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
     Buffer buffer = mount_.read_path.pool().get(size);

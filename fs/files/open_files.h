@@ -64,7 +64,7 @@ class OpenFiles {
 
  private:
   codec::Result<std::unique_ptr<FileHandle>> open_any(NodeId id, int flags);
-  codec::Result<void> read_any(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  codec::Result<void> read_control(const FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<void> write_any(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                                 ChangePermit& permit);
   /// Returns `done`; counts its error.

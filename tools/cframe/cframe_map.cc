@@ -106,13 +106,15 @@ int run_map(const MapOptions& options, Io& io) {
   if (io.stop.load()) return interrupted;
   if (!map->first_damage) map->first_damage = damage;
   if (map->first_damage) map->first_damage = with_path(*map->first_damage, input->name());
-  const MapText text = text_of(input->name(), **container, *map);
+  MapText text = text_of(input->name(), **container, *map);
   if (*form == Form::text) {
     const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
     const bool colors = io.out_is_terminal && (no_color == nullptr || *no_color == '\0');
     const int written = emit(io, map_text(text, *map, columns, colors));
     return std::max<int>(written, map->first_damage ? report(io, *map->first_damage) : done);
   }
+  // A picture has no standard error beside it.
+  if (map->first_damage) text.warnings.push_back(codec::describe(*map->first_damage));
   if (auto written = write_picture(map_picture(text, *map), *form, options, io); !written)
     return report_failure(io, written.error(), options.output);
   return map->first_damage ? report(io, *map->first_damage) : done;

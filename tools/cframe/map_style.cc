@@ -112,7 +112,6 @@ MapText text_of(const std::string& name, const frame::Container& container, cons
     text.gain = fmt::format("compact would gain {}{} bytes ({})", map.is_exact ? "" : "about ", *gain,
                             percent(static_cast<double>(*gain), static_cast<double>(map.length)));
   }
-  if (map.first_damage) text.warnings.push_back(codec::describe(*map.first_damage));
   if (!map.is_exact)
     text.warnings.push_back(fmt::format("sizes are estimates from {} of {} chunks", kMostHeaders, chunks));
   return text;

@@ -43,7 +43,7 @@ struct MapText {
   std::string file;                   // "The file from begin to end: ..."
   std::string order;                  // "The chunks in their order: ..."
   std::string gain;                   // "compact would gain ...", or empty
-  std::vector<std::string> warnings;  // damage, estimates
+  std::vector<std::string> warnings;  // estimates, damage
 };
 MapText text_of(const std::string& name, const frame::Container& container, const FrameMap& map);
 
