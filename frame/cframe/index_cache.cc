@@ -64,6 +64,13 @@ void IndexCache::forget(std::uint64_t owner) {
   entries_.erase(blocks);
 }
 
+void IndexCache::clear() {
+  const codec::MutexLock lock(mutex_);
+  entries_.clear();
+  recent_.clear();
+  bytes_ = 0;
+}
+
 std::size_t IndexCache::bytes() const {
   const codec::MutexLock lock(mutex_);
   return bytes_;

@@ -11,48 +11,67 @@ namespace cframefs::fs {
 
 codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open(NodeId id, int flags) {
   mount_.statistics.opens.fetch_add(1, std::memory_order_relaxed);
+  const Stopwatch watch(mount_.statistics.open_time);
+  auto opened = open_any(id, flags);
+  if (!opened) mount_.statistics.errors.add(Operation::open, opened.error());
+  return opened;
+}
+
+codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int flags) {
   auto handle = std::make_unique<FileHandle>();
   handle->node = mount_.nodes.find(id);
   if (!handle->node) return no_such_node();
   Node& node = *handle->node;
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
-  if (writes && (mount_.read_only || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
   if (node.role == NodeRole::control_file) {
     const std::string path = node_files_.path_of(id);
-    handle->content = control_.content(path.substr(path.rfind('/') + 1));
-    handle->direct = true;
+    if (auto opened = control_.open(*handle, path.substr(path.rfind('/') + 1), flags); !opened)
+      return codec::Failure(opened.error());
     return handle;
   }
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+  if (writes && (mount_.read_only || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
   if (!is_container(node.kind)) return plain_.open(std::move(handle), flags);
   return frames_.open(std::move(handle), flags, false);
 }
 
 codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,
                                     bool holds_pages) {
+  // Reads of the statistics would drown those of a mount at rest.
+  if (handle.node->role == NodeRole::control_file) return read_control(handle, at, length, reply);
   mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
+  const Stopwatch watch(mount_.statistics.read_time);
   KernelPages::confirm_open(handle);
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
     reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
   }
-  codec::Result<void> done;
-  if (handle.node->role == NodeRole::control_file) {
-    if (at < handle.content.size()) {
-      const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
-      Buffer buffer = mount_.read_path.pool().get(size);
-      std::copy_n(handle.content.begin() + static_cast<std::ptrdiff_t>(at), size, buffer.bytes().begin());
-      reply.add(std::move(buffer), size);
-    }
-  } else {
-    done = is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
-                                           : plain_.read(handle, at, length, reply);
-  }
-  if (done) {
-    reply.coalesce(mount_.read_path.pool());
-    mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
-  } else {
-    mount_.statistics.errors.fetch_add(1, std::memory_order_relaxed);
-  }
+  auto done = counted(Operation::read, is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
+                                                                       : plain_.read(handle, at, length, reply));
+  if (!done) return done;
+  reply.coalesce(mount_.read_path.pool());
+  mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
+  note_traffic(handle, {reply.size(), 0});
   return done;
+}
+
+codec::Result<void> OpenFiles::read_control(const FileHandle& handle, std::uint64_t at, std::size_t length,
+                                            Reply& reply) {
+  if (at < handle.content.size()) {
+    const std::size_t size = std::min<std::size_t>(length, handle.content.size() - at);
+    Buffer buffer = mount_.read_path.pool().get(size);
+    std::copy_n(handle.content.begin() + static_cast<std::ptrdiff_t>(at), size, buffer.bytes().begin());
+    reply.add(std::move(buffer), size);
+  }
+  return {};
+}
+
+codec::Result<void> OpenFiles::counted(Operation operation, codec::Result<void> done) {
+  if (!done) mount_.statistics.errors.add(operation, done.error());
+  return done;
+}
+
+void OpenFiles::note_traffic(const FileHandle& handle, const BusyFiles::Traffic& traffic) {
+  if (!mount_.options.statistics || handle.node->role != NodeRole::stored) return;
+  mount_.busy_files.note(handle.node->id, traffic, [this](NodeId id) { return node_files_.path_of(id); });
 }
 
 codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t from, int whence) {
@@ -69,7 +88,16 @@ codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t f
 
 codec::Result<void> OpenFiles::write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                                      ChangePermit& permit) {
+  const Stopwatch watch(mount_.statistics.write_time);
+  auto done = counted(Operation::write, write_any(handle, at, bytes, from_page_cache, permit));
+  if (done) note_traffic(handle, {0, bytes.size()});
+  return done;
+}
+
+codec::Result<void> OpenFiles::write_any(FileHandle& handle, std::uint64_t at, codec::ByteView bytes,
+                                         bool from_page_cache, ChangePermit& permit) {
   if (!handle.writable) return codec::io_error(EBADF, "write");
+  if (handle.node->role == NodeRole::control_file) return control_.write(bytes);
   const bool append = handle.append && !from_page_cache && !mount_.options.kernel_cache.writeback;
   if (handle.frame) return frames_.write(handle, at, bytes, from_page_cache, append, permit);
   if (auto begun = permit.begin(); !begun) return begun;
@@ -88,8 +116,9 @@ codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uin
 
 codec::Result<void> OpenFiles::flush(FileHandle& handle) {
   if (!handle.writable) return {};
-  if (handle.frame) return frames_.flush(handle);
-  return handle.file ? mount_.files.flush(handle.file->handle()) : codec::Result<void>();
+  const Stopwatch watch(mount_.statistics.sync_time);
+  if (handle.frame) return counted(Operation::sync, frames_.flush(handle));
+  return handle.file ? counted(Operation::sync, mount_.files.flush(handle.file->handle())) : codec::Result<void>();
 }
 
 void OpenFiles::release(std::unique_ptr<FileHandle> handle) {
@@ -98,8 +127,9 @@ void OpenFiles::release(std::unique_ptr<FileHandle> handle) {
 }
 
 codec::Result<void> OpenFiles::sync(FileHandle& handle, bool data_only) {
-  if (handle.file) return mount_.files.sync(handle.file->handle(), data_only);
-  return handle.frame ? frames_.sync(handle, data_only) : codec::Result<void>();
+  const Stopwatch watch(mount_.statistics.sync_time);
+  if (handle.file) return counted(Operation::sync, mount_.files.sync(handle.file->handle(), data_only));
+  return handle.frame ? counted(Operation::sync, frames_.sync(handle, data_only)) : codec::Result<void>();
 }
 
 }  // namespace cframefs::fs

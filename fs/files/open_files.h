@@ -24,7 +24,7 @@ class OpenFiles {
       : mount_(mount),
         node_files_(node_files),
         pages_(pages),
-        control_(mount, writers.shared()),
+        control_(mount, writers.shared(), pages),
         plain_(mount, node_files, pages),
         frames_(mount, pages, states, writers),
         copies_(mount, states, writers) {}
@@ -63,6 +63,15 @@ class OpenFiles {
   ControlFiles& control() { return control_; }
 
  private:
+  codec::Result<std::unique_ptr<FileHandle>> open_any(NodeId id, int flags);
+  codec::Result<void> read_control(const FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  codec::Result<void> write_any(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
+                                ChangePermit& permit);
+  /// Returns `done`; counts its error.
+  codec::Result<void> counted(Operation operation, codec::Result<void> done);
+  /// Adds a request to the file's in BusyFiles.
+  void note_traffic(const FileHandle& handle, const BusyFiles::Traffic& traffic);
+
   MountContext& mount_;
   NodeFiles& node_files_;
   KernelPages& pages_;

@@ -13,4 +13,7 @@ namespace cframefs::fs {
 /// exits with status 0 once the mount serves (the kernel's INIT was answered), else with 3; the daemon never returns.
 codec::Result<void> mount_and_serve(const MountOptions& options);
 
+/// Returns the version of the libfuse that is loaded.
+std::string libfuse_version();
+
 }  // namespace cframefs::fs

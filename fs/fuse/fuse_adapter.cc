@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fs/fuse/daemon.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/service_loop.h"
 #include "fs/fuse/shutdown_handler.h"
@@ -134,6 +135,10 @@ codec::Failure mount_failure(const std::string& mountpoint) {
 }
 
 }  // namespace
+
+std::string libfuse_version() {
+  return fuse_pkgversion();
+}
 
 FuseAdapter::FuseAdapter(Filesystem& filesystem, std::function<void()> ready)
     : filesystem_(filesystem),

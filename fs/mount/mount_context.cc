@@ -23,6 +23,8 @@ MountContext::MountContext(frame::FileOps& file_ops, MountOptions mount_options,
                 ahead_threads(options) + 1),
       tree(files, options),
       index_cache(std::make_shared<frame::IndexCache>()),
-      watcher(std::move(reporter)) {}
+      watcher(std::move(reporter)) {
+  if (options.statistics) statistics.enable_histograms();
+}
 
 }  // namespace cframefs::fs

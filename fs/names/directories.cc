@@ -32,7 +32,7 @@ codec::Result<void> Directories::list(DirectoryHandle& handle) const {
     handle.entries = std::move(*entries);
   } else {
     handle.entries.clear();
-    for (const char* name : {"metrics", "stats.json"})
+    for (const char* name : kControlNames)
       handle.entries.push_back({name, {name, EntryKind::plain}});
   }
   handle.is_listed = true;

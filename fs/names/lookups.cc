@@ -16,6 +16,7 @@ constexpr int kLookupAttempts = 5;
 
 codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name, bool is_created) {
   mount_.statistics.lookups.fetch_add(1, std::memory_order_relaxed);
+  const Stopwatch watch(mount_.statistics.lookup_time);
   const std::shared_ptr<Node> node = mount_.nodes.find(parent);
   if (!node) return no_such_node();
   if (node->role == NodeRole::control_directory ||

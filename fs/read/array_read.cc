@@ -350,6 +350,7 @@ codec::Result<void> ReadPath::load_band(const FrameSnapshot& snapshot, const Til
   const ByteBudget::Reservation share(budget_, reader.scratch_bytes(block, 1) + whole.size() + band.size());
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
   const std::array<codec::ByteSpan, 1> outs = {plain.bytes()};
+  const Stopwatch watch(statistics_.decode_time);
   if (auto decoded = reader.decode(*context, block, outs, {}); !decoded) {
     const Run run{cell, {&pin}};
     fail(snapshot, run, decoded.error());

@@ -33,7 +33,11 @@ std::uint64_t task_bytes(const FrameSnapshot& snapshot) {
 }  // namespace
 
 ReadAhead::Shared::Shared(ReadPath& r, WorkerPool& w, std::optional<std::uint64_t> limit, unsigned decoders)
-    : read_path(r), workers(w), readahead(limit.value_or((decoders + 1) * kThreadShare)) {}
+    : read_path(r), workers(w), readahead(limit_for(limit, decoders)) {}
+
+std::uint64_t ReadAhead::limit_for(std::optional<std::uint64_t> limit, unsigned decoders) {
+  return limit.value_or((decoders + 1) * kThreadShare);
+}
 
 ReadAhead::ReadAhead(Shared& shared) : shared_(shared), reader_(std::make_shared<Reader>()) {}
 

@@ -41,6 +41,9 @@ class ReadAhead {
     std::atomic<std::uint32_t> sequential_readers{0};
   };
 
+  /// Returns how far the daemon decodes ahead, in bytes. Arguments: as Shared().
+  static std::uint64_t limit_for(std::optional<std::uint64_t> limit, unsigned decoders);
+
   explicit ReadAhead(Shared& shared);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;

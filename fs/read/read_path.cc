@@ -185,6 +185,7 @@ codec::Result<void> ReadPath::bypass(const FrameSnapshot& snapshot, const frame:
   {
     const ByteBudget::Reservation share(budget_, reader.scratch_bytes(block, 1) + 3 * std::uint64_t{out.size()});
     const codec::ContextPool::PooledPtr context = contexts_.acquire();
+    const Stopwatch watch(statistics_.decode_time);
     auto decoded = reader.decode_partial(*context, block, begin, out);
     if (!decoded) {
       fail(snapshot, run, decoded.error());
@@ -272,6 +273,7 @@ codec::Result<void> ReadPath::decode(const frame::ChunkReader& reader, const Cac
   const std::uint64_t scratch = reader.scratch_bytes(first_block, static_cast<std::uint32_t>(outs.size()));
   const ByteBudget::Reservation share(budget_, scratch + plain);
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
+  const Stopwatch watch(statistics_.decode_time);
   auto decoded = reader.decode(*context, first_block, outs, reference);
   if (!decoded) return decoded;
   std::uint64_t stored = 0;
@@ -301,6 +303,7 @@ codec::Result<std::uint64_t> ReadPath::read_chunk(const FrameSnapshot& snapshot,
   }
   const ByteBudget::Reservation share(budget_, (*reader)->scratch_bytes(0, decoder.block_count()));
   const codec::ContextPool::PooledPtr context = contexts_.acquire();
+  const Stopwatch watch(statistics_.decode_time);
   if (auto done = frame::decode_whole(*context, **reader, out.first(nbytes)); !done) return failed(done.error());
   statistics_.blocks_decoded.fetch_add(decoder.block_count(), std::memory_order_relaxed);
   statistics_.bytes_decoded.fetch_add(nbytes, std::memory_order_relaxed);

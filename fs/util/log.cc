@@ -52,8 +52,17 @@ void DedupLogger::error(const codec::Error& error) {
     codec::MutexLock lock(mutex_);
     if (seen_.size() >= kRememberedLines) seen_.clear();
     if (!seen_.insert(line).second) return;
+    count_chunk(error);
   }
   log_error(line);
+}
+
+void DedupLogger::count_chunk(const codec::Error& error) {
+  if (!error.chunk || error.kind != codec::ErrorKind::corruption) return;
+  if (seen_chunks_.size() >= kRememberedLines) seen_chunks_.clear();
+  // A path contains no zero byte.
+  if (!seen_chunks_.insert(error.path + '\0' + std::to_string(*error.chunk)).second) return;
+  damaged_chunks_.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace cframefs::fs

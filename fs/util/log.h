@@ -4,6 +4,7 @@
 // Thread safety: all functions may be called concurrently after log_to().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -26,10 +27,17 @@ void log_error(const std::string& line);
 class DedupLogger {
  public:
   void error(const codec::Error& error);
+  /// Returns the number of chunks in which damage was logged. A chunk counts again if that many others were damaged
+  /// that it has been forgotten.
+  std::uint64_t damaged_chunks() const { return damaged_chunks_.load(std::memory_order_relaxed); }
 
  private:
+  void count_chunk(const codec::Error& error) REQUIRES(mutex_);
+
+  std::atomic<std::uint64_t> damaged_chunks_{0};
   codec::Mutex mutex_;
   std::unordered_set<std::string> seen_ GUARDED_BY(mutex_);
+  std::unordered_set<std::string> seen_chunks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs

@@ -48,6 +48,12 @@ struct DaemonOptions {
   std::vector<std::string> fuse_options;
 };
 
+/// What the programs say about themselves in the statistics.
+struct BuildInfo {
+  std::string version;
+  std::string libfuse;
+};
+
 struct MountOptions {
   std::string source;      // directory, or one frame file
   std::string mountpoint;  // directory; or a regular file when source is one file
@@ -71,6 +77,7 @@ struct MountOptions {
   NewFrameOptions new_frames;
   KernelCacheOptions kernel_cache;
   DaemonOptions daemon;
+  BuildInfo build;
 };
 
 }  // namespace cframefs::fs

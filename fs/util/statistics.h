@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "fs/util/error_counters.h"
+#include "fs/util/histogram.h"
+
 namespace cframefs::fs {
 
 using Counter = std::atomic<std::uint64_t>;
@@ -20,6 +23,7 @@ struct DecodingStatistics {
   Counter blocks_decoded{0};
   Counter bytes_decoded{0};
   Counter evictions{0};
+  Histogram decode_time;  // of a fetch and decode of neighbouring blocks
 };
 
 /// Counters of writes into frames and of commits.
@@ -34,6 +38,7 @@ struct WritingStatistics {
   Counter bytes_lost{0};     // upper bound: uncompressed bytes that were accepted and could not be committed
   Counter bytes_written{0};  // bytes that commits have written into frames, compaction included
   Counter dead_bytes{0};     // bytes without use in frames that are open for writing, as of their last commit
+  Histogram commit_time;
 };
 
 struct Statistics {
@@ -41,10 +46,22 @@ struct Statistics {
   Counter opens{0};
   Counter reads{0};            // read requests that reached the daemon
   Counter bytes_served{0};     // uncompressed bytes in replies
-  Counter errors{0};           // reads answered with an error
   Counter backing_changes{0};  // changes of frames by other programs that were detected
+  ErrorCounters errors;
+  Histogram lookup_time;
+  Histogram open_time;
+  Histogram read_time;
+  Histogram write_time;
+  Histogram sync_time;  // fsync(2) and close(2)
   DecodingStatistics decoding;
   WritingStatistics writing;
+
+  /// Makes the histograms count. REQUIRES: no request is served yet.
+  void enable_histograms() {
+    for (Histogram* histogram :
+         {&lookup_time, &open_time, &read_time, &write_time, &sync_time, &decoding.decode_time, &writing.commit_time})
+      histogram->enable();
+  }
 };
 
 }  // namespace cframefs::fs

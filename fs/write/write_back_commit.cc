@@ -174,8 +174,10 @@ codec::Result<void> WriteBack::commit_counted(const std::function<codec::Result<
   const std::uint64_t length = writer_->parameters().frame_length;
   // The chunks of a sparse frame are separate files.
   std::uint64_t written = writer_->parameters().kind == frame::ContainerKind::sframe ? writer_->pending().bytes() : 0;
+  const auto began = shared_.statistics.commit_time.start();
   auto done = commit();
   if (!done || writer_->container() == before) return done;
+  shared_.statistics.commit_time.stop(began);
   const std::uint64_t now = writer_->parameters().frame_length;
   written += writer_->file() == file ? now - std::min(length, now) : now;
   shared_.statistics.commits.fetch_add(1, std::memory_order_relaxed);

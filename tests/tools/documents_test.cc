@@ -17,8 +17,9 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"ls",     "info",    "cat",    "diff",     "bench",    "verify", "pack",
-                                               "unpack", "compact", "repair", "get-meta", "set-meta", "convert"};
+const std::vector<std::string> kSubcommands = {"ls",     "info",     "cat",      "diff",    "bench",
+                                               "verify", "pack",     "map",      "unpack",  "compact",
+                                               "repair", "get-meta", "set-meta", "convert", "top"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);

@@ -15,7 +15,9 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 import zipfile
+import zlib
 
 CFRAME = None
 OLD = 978_307_200  # 2001-01-01
@@ -268,6 +270,72 @@ class Places(Program):
         self.write("empty/text", b"")
         self.assertIn("contains no frames", self.refused("verify", "empty"))
         self.assertIn("contains no frames", self.refused("verify", "--quiet", "empty"))
+
+
+class Pictures(Program):
+    def setUp(self):
+        super().setUp()
+        self.done("pack", "--chunksize", "100000", "data", "x.b2frame")
+
+    def pixels(self, png):
+        """(width, rows of bytes) of a PNG without interlace or filters, whose check sums are right."""
+        self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
+        chunks, at = {}, 8
+        while at < len(png):
+            length, = struct.unpack(">I", png[at : at + 4])
+            kind, data = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+            self.assertEqual(struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0], zlib.crc32(kind + data))
+            chunks[kind] = data
+            at += 12 + length
+        self.assertEqual(list(chunks), [b"IHDR", b"IDAT", b"IEND"])
+        width, height, depth, color = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+        self.assertEqual((depth, color), (8, 2))
+        data = zlib.decompress(chunks[b"IDAT"])
+        self.assertEqual(len(data), height * (1 + 3 * width))
+        rows = [data[i : i + 1 + 3 * width] for i in range(0, len(data), 1 + 3 * width)]
+        self.assertEqual({row[0] for row in rows}, {0})
+        return width, [row[1:] for row in rows]
+
+    def test_a_map_as_png_and_svg_shows_the_same(self):
+        self.assertEqual(self.done("map", "-o", "x.png", "x.b2frame"), b"")
+        self.done("map", "-o", "x.svg", "x.b2frame")
+        width, rows = self.pixels(self.read("x.png"))
+        svg = xml.etree.ElementTree.fromstring(self.read("x.svg"))
+        self.assertEqual((int(svg.get("width")), int(svg.get("height"))), (width, len(rows)))
+        checked = 0
+        for shape in svg.iter("{http://www.w3.org/2000/svg}rect"):
+            if shape.get("x") is None:
+                continue
+            x, y = (int(shape.get(name)) for name in ("x", "y"))
+            self.assertEqual(rows[y][3 * x : 3 * x + 3].hex(), shape.get("fill")[1:])
+            checked += 1
+        self.assertGreater(checked, 100)
+        words = " ".join(text.text for text in svg.iter("{http://www.w3.org/2000/svg}text"))
+        for text in ("x.b2frame", "16 chunks", "zeros", "compact would gain 0 bytes", "90 % and more"):
+            self.assertIn(text, words)
+
+    def test_a_picture_replaces_nothing_unless_told(self):
+        self.write("x.png", b"other")
+        self.assertIn("--force", self.refused("map", "-o", "x.png", "x.b2frame"))
+        self.assertEqual(self.read("x.png"), b"other")
+        self.done("map", "-f", "-o", "x.png", "x.b2frame")
+        self.pixels(self.read("x.png"))
+
+    def test_a_terminal_gets_colours_unless_told(self):
+        for environment, colored in (({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)):
+            leader, follower = os.openpty()
+            subprocess.run([CFRAME, "map", "x.b2frame"], stdin=subprocess.DEVNULL, stdout=follower, timeout=60, check=True,
+                           cwd=self.directory, env={**os.environ, **environment})
+            os.close(follower)
+            self.assertEqual(b"\x1b[48;5;" in os.read(leader, 65536), colored)
+            os.close(leader)
+        self.assertNotIn(b"\x1b", self.done("map", "x.b2frame"))
+
+    def test_names_that_markup_would_misread(self):
+        os.rename(self.directory / "x.b2frame", self.directory / "a<b>&\x1b\xe9.b2frame")
+        self.done("map", "-o", "x.svg", "a<b>&\x1b\xe9.b2frame")
+        svg = xml.etree.ElementTree.fromstring(self.read("x.svg"))
+        self.assertIn("a<b>&\\x1b\xe9.b2frame", " ".join(text.text for text in svg.iter() if text.text))
 
 
 class Metalayers(Program):

@@ -35,6 +35,8 @@ constexpr Subcommand kSubcommands[] = {
     {"diff", "Compare the uncompressed content of two files", declare_diff},
     {"bench", "Measure codecs, filters and levels on a file", declare_bench},
     {"verify", "Decode everything and report each damaged chunk", declare_verify},
+    {"map", "Show where the space of a frame goes, as text or a picture", declare_map},
+    {"top", "Show what mounts do, live", declare_top},
     {"pack", "Compress a file, or standard input, into a frame", declare_pack},
     {"unpack", "Write the uncompressed bytes of a frame into a file", declare_unpack},
     {"convert", "Convert a file of any format to a current frame, or .npy to .b2nd and back", declare_convert},

@@ -47,6 +47,8 @@ SubcommandRun declare_pack(CLI::App& app);
 SubcommandRun declare_unpack(CLI::App& app);
 SubcommandRun declare_convert(CLI::App& app);
 SubcommandRun declare_compact(CLI::App& app);
+SubcommandRun declare_map(CLI::App& app);
+SubcommandRun declare_top(CLI::App& app);
 SubcommandRun declare_repair(CLI::App& app);
 SubcommandRun declare_get_meta(CLI::App& app);
 SubcommandRun declare_set_meta(CLI::App& app);

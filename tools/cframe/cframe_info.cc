@@ -10,10 +10,12 @@
 
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/open/container_info.h"
+#include "frame/write/dead_space.h"
 #include "tools/cframe/cframe.h"
 #include "tools/lib/frame_files.h"
 #include "tools/lib/metalayers.h"
 #include "tools/lib/sizes.h"
+#include "tools/stream/frame_map.h"
 #include "tools/stream/frame_scan.h"
 
 namespace cframefs::tools {
@@ -129,6 +131,30 @@ void add_header_fields(json& info, const frame::FrameParameters& parameters) {
   info["use_dictionary"] = parameters.use_dict;
 }
 
+/// Adds what `cframe compact` would gain: exact if the scan has read all headers, else an estimate. null: not known, or
+/// compact does not take the container. `file_bytes`: from the frame's first byte on.
+codec::Result<void> add_compact_gain(json& info, const frame::Container& container, const FrameScan& scan,
+                                     std::uint64_t file_bytes, Progress& progress, const std::atomic<bool>& stop) {
+  info["compact_gain"] = nullptr;
+  info["compact_gain_is_estimate"] = !scan.complete;
+  const frame::FrameContainer* const frame = container.as_frame();
+  if (frame == nullptr || scan.damaged > 0) return {};
+  if (scan.complete) {
+    MapRequest request;
+    request.file_bytes = file_bytes;
+    const auto map = map_frame(container, request, stop, progress);
+    if (!map) return codec::Failure(map.error());
+    if (const auto gain = compact_gain(container, *map)) info["compact_gain"] = *gain;
+    return {};
+  }
+  const frame::FrameParameters& parameters = container.parameters();
+  if (parameters.kind != frame::ContainerKind::cframe || parameters.variable_chunks) return {};
+  const auto dead = frame::measure_dead_bytes(*frame);
+  if (!dead) return {};
+  info["compact_gain"] = *dead + file_bytes - std::min(parameters.frame_length, file_bytes);
+  return {};
+}
+
 struct Findings {
   json info;
   std::optional<codec::Error> damage;
@@ -153,6 +179,11 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   info["offset"] = options.offset;
   info["file_bytes"] = stored_bytes(input->path());
   add_header_fields(info, container.parameters());
+  // What follows a frame inside of another file does not belong to it.
+  const std::uint64_t own_bytes =
+      options.offset == 0 ? stored_bytes(input->path()) : container.parameters().frame_length;
+  if (auto added = add_compact_gain(info, container, *scan, own_bytes, progress, io.stop); !added)
+    return codec::Failure(with_path(added.error(), file));
   info["special_chunks"] = {{"zeros", scan->zeros},
                             {"nan", scan->nan},
                             {"uninitialised", scan->uninitialised},
@@ -257,6 +288,13 @@ std::string special_text(const json& info) {
   return counts_text(counts);
 }
 
+std::string gain_text(const json& info) {
+  const auto gain = info["compact_gain"].get<std::uint64_t>();
+  const auto whole = std::max<std::uint64_t>(info["file_bytes"].get<std::uint64_t>(), 1);
+  return fmt::format("would gain {}{} bytes ({:.1f} %)", info["compact_gain_is_estimate"].get<bool>() ? "about " : "",
+                     gain, 100 * static_cast<double>(gain) / static_cast<double>(whole));
+}
+
 std::string layer_text(const json& layer) {
   if (layer.contains("error")) return "cannot be read: " + layer["error"].get<std::string>();
   std::string text = exact_size(layer["bytes"].get<std::uint64_t>());
@@ -286,6 +324,7 @@ std::string human_text(const json& info) {
   lines.add("file size", exact_size(info["file_bytes"].get<std::uint64_t>()));
   lines.add("frame length", exact_size(info["frame_length"].get<std::uint64_t>()) + ", header " +
                                 exact_size(info["header_length"].get<std::uint64_t>()));
+  if (info["compact_gain"].is_number()) lines.add("compact", gain_text(info));
   lines.add("chunks", chunks_text(info));
   lines.add("blocks", blocks_text(info));
   lines.add("split mode", info["split_mode"].get<std::string>());

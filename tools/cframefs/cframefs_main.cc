@@ -11,7 +11,7 @@
 
 int main(int argc, char** argv) {
   using namespace cframefs;
-  const auto command = tools::parse_mount_command({argv + 1, argv + argc});
+  auto command = tools::parse_mount_command({argv + 1, argv + argc});
   if (!command) {
     std::fprintf(stderr, "cframefs: %s\n", frame::printable(command.error().reason).c_str());
     return tools::kUsageError;
@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     case tools::MountAction::mount:
       break;
   }
+  command->options.build = {tools::kVersion, fs::libfuse_version()};
   if (const auto served = fs::mount_and_serve(command->options); !served) {
     std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
     return tools::status_of(served.error());

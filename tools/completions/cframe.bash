@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | repair | get-meta | set-meta)
+      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | map | top | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -15,7 +15,7 @@ _cframe() {
   done
 
   case $prev in
-    --offset | --length | --frame-offset | --workers | --clevel | --wait | --sample | --seconds) return ;;
+    --offset | --length | --frame-offset | --workers | --clevel | --wait | --sample | --seconds | --interval | --count) return ;;
     --typesize | --chunksize | --blocksize)
       mapfile -t COMPREPLY < <(compgen -W 'auto' -- "$cur")
       return
@@ -48,7 +48,7 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='ls info cat diff bench verify pack unpack convert compact repair get-meta set-meta --help --version' ;;
+    '') options='ls info cat diff bench verify pack unpack convert compact map top repair get-meta set-meta --help --version' ;;
     ls) options='--help --json --recursive --tree' ;;
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
@@ -58,6 +58,8 @@ _cframe() {
     pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     compact) options='--help --json --quiet --recursive --wait --workers' ;;
+    map) options='--help --output --verify --frame-offset --force --workers' ;;
+    top) options='--help --interval --count --once' ;;
     repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
     set-meta) options='--help --from --type --json --msgpack --remove --fixed --wait' ;;

@@ -7,6 +7,8 @@ complete -c cframe -n __fish_use_subcommand -f -a diff -d 'Compare the content o
 complete -c cframe -n __fish_use_subcommand -f -a bench -d 'Measure codecs on a file'
 complete -c cframe -n __fish_use_subcommand -f -a verify -d 'Decode everything and report damage'
 complete -c cframe -n __fish_use_subcommand -f -a compact -d 'Rewrite frames without unreferenced bytes'
+complete -c cframe -n __fish_use_subcommand -f -a map -d 'Show where the space of a frame goes'
+complete -c cframe -n __fish_use_subcommand -f -a top -d 'Show what mounts do, live'
 complete -c cframe -n __fish_use_subcommand -f -a repair -d 'Cut off an unfinished commit, or save the readable chunks'
 complete -c cframe -n __fish_use_subcommand -f -a get-meta -d 'Write the content of a metalayer'
 complete -c cframe -n __fish_use_subcommand -f -a set-meta -d 'Set or remove a metalayer'
@@ -58,6 +60,16 @@ complete -c cframe -n '__fish_seen_subcommand_from compact' -x -l workers -d 'Fr
 complete -c cframe -n '__fish_seen_subcommand_from compact' -x -l wait -d 'How long to wait for a lock'
 
 complete -c cframe -n '__fish_seen_subcommand_from repair' -l json -d 'Print JSON'
+complete -c cframe -n '__fish_seen_subcommand_from map' -r -s o -l output -d 'Write a picture, .svg or .png'
+complete -c cframe -n '__fish_seen_subcommand_from map' -l verify -d 'Decode everything, and show damage'
+complete -c cframe -n '__fish_seen_subcommand_from map' -x -l frame-offset -d 'Offset of the frame in the file'
+complete -c cframe -n '__fish_seen_subcommand_from map' -s f -l force -d 'Replace the picture if it exists'
+complete -c cframe -n '__fish_seen_subcommand_from map' -x -l workers -d 'Decoding threads'
+
+complete -c cframe -n '__fish_seen_subcommand_from top' -x -l interval -d 'Seconds between two looks'
+complete -c cframe -n '__fish_seen_subcommand_from top' -x -l count -d 'End after this number of looks'
+complete -c cframe -n '__fish_seen_subcommand_from top' -l once -d 'Print one line for each mount and end'
+
 complete -c cframe -n '__fish_seen_subcommand_from repair' -s q -l quiet -d 'Print only losses'
 complete -c cframe -n '__fish_seen_subcommand_from repair' -x -l wait -d 'How long to wait for a lock'
 

@@ -1,0 +1,77 @@
+#include "fs/files/mount_config.h"
+
+#include <array>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "frame/base/utf8_sanitize.h"
+#include "fs/read/read_ahead.h"
+
+namespace cframefs::fs {
+namespace {
+
+const char* switch_text(bool on) {
+  return on ? "on" : "off";
+}
+
+const char* view_text(ArrayView view) {
+  switch (view) {
+    case ArrayView::npy:
+      return "npy";
+    case ArrayView::flat:
+      return "flat";
+    case ArrayView::chunks:
+      return "chunks";
+  }
+  return "npy";
+}
+
+std::string auto_text(std::uint64_t size) {
+  return size == 0 ? "auto" : std::to_string(size);
+}
+
+/// Returns the line of a timeout; without a value it differs between directories and files.
+std::string timeout_line(const char* name, const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{}={}\n", name, *seconds)
+                 : fmt::format("# {}: {} for directories, 0 for files\n", name, kDirectoryTimeout);
+}
+
+}  // namespace
+
+std::string config_text(MountContext& mount, const MountPlace& where, std::uint64_t dirty_limit) {
+  const MountOptions& options = mount.options;
+  const NewFrameOptions& fresh = options.new_frames;
+  const unsigned workers = ahead_threads(options) + 1;
+  std::string text =
+      fmt::format("# cframefs {}, libfuse {}\n# source: {}\n# mount point: {}\n", options.build.version,
+                  options.build.libfuse, frame::printable(where.source), frame::printable(where.mountpoint));
+  const auto add = [&text](const char* name, const std::string& value) { text += fmt::format("{}={}\n", name, value); };
+  text += mount.read_only ? "ro\n" : "rw\n";
+  add("names", options.names == Names::keep ? "keep" : "strip");
+  add("b2nd", view_text(options.b2nd));
+  add("detect", options.detect == Detect::content ? "content" : "suffix");
+  add("offset", std::to_string(options.offset));
+  add("beta_bitshuffle", options.old_bitshuffle ? "old" : "new");
+  add("cache_size", std::to_string(mount.read_path.cache().bound()));
+  add("readahead", std::to_string(ReadAhead::limit_for(options.readahead, workers)));
+  add("workers", std::to_string(workers));
+  add("codec", fresh.codec);
+  add("clevel", std::to_string(fresh.clevel));
+  add("filter", fresh.filter);
+  add("typesize", auto_text(fresh.typesize));
+  add("chunksize", auto_text(fresh.chunksize));
+  add("blocksize", auto_text(fresh.blocksize));
+  add("new_npy", fresh.npy_as_array ? "b2nd" : "frame");
+  add("dirty_limit", std::to_string(dirty_limit));
+  add("commit_interval", fmt::format("{}", options.commit_interval));
+  add("writeback", switch_text(options.kernel_cache.writeback));
+  add("stats", switch_text(options.statistics));
+  text += timeout_line("attr_timeout", options.kernel_cache.attr_timeout);
+  text += timeout_line("entry_timeout", options.kernel_cache.entry_timeout);
+  for (const std::string& option : options.daemon.fuse_options)
+    text += frame::printable(option) + "\n";
+  return text;
+}
+
+}  // namespace cframefs::fs
