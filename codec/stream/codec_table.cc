@@ -94,14 +94,10 @@ constexpr std::array kCodecs = {
               .long_blocks = true,
               .tuned_levels = {1, 5}},
     CodecInfo{.id = 32, .format = CodecFormat::registered, .name = "ndlz", .decode = decode_ndlz_stream},
+    CodecInfo{.id = 33, .format = CodecFormat::registered, .name = "zfp_acc", .decode = kZfpDecoder<ZfpMode::accuracy>},
     CodecInfo{
-        .id = 33, .format = CodecFormat::registered, .name = "zfp_acc", .decode = decode_zfp_stream<ZfpMode::accuracy>},
-    CodecInfo{.id = 34,
-              .format = CodecFormat::registered,
-              .name = "zfp_prec",
-              .decode = decode_zfp_stream<ZfpMode::precision>},
-    CodecInfo{
-        .id = 35, .format = CodecFormat::registered, .name = "zfp_rate", .decode = decode_zfp_stream<ZfpMode::rate>},
+        .id = 34, .format = CodecFormat::registered, .name = "zfp_prec", .decode = kZfpDecoder<ZfpMode::precision>},
+    CodecInfo{.id = 35, .format = CodecFormat::registered, .name = "zfp_rate", .decode = kZfpDecoder<ZfpMode::rate>},
     CodecInfo{.id = 36, .format = CodecFormat::registered, .name = "openhtj2k"},
     CodecInfo{.id = 37, .format = CodecFormat::registered, .name = "grok"},
     CodecInfo{.id = 38, .format = CodecFormat::registered, .name = "openzl"},

@@ -29,4 +29,12 @@ Result<void> decode_zfp_stream(StateSlot&, const StreamCodec& codec, ByteView st
   return decode_zfp(mode, codec.meta, codec.typesize, codec.blockshape, stream, out);
 }
 
+/// The function of a row in the codec table; nullptr in a build without libzfp.
+template <ZfpMode mode>
+#ifdef CFRAMEFS_WITHOUT_ZFP
+inline constexpr decltype(&decode_zfp_stream<mode>) kZfpDecoder = nullptr;
+#else
+inline constexpr decltype(&decode_zfp_stream<mode>) kZfpDecoder = &decode_zfp_stream<mode>;
+#endif
+
 }  // namespace cframefs::codec

@@ -21,9 +21,11 @@
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/fuse_adapter.h"
+#include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
 #include "fs/util/log.h"
 #include "fs/util/mount_info.h"
+#include "fs/util/service_manager.h"
 
 namespace cframefs::fs {
 namespace {
@@ -181,11 +183,18 @@ unsigned service_threads(const MountOptions& options) {
   return std::max(2U, std::thread::hardware_concurrency());
 }
 
+/// Sends a state to the service manager; a failure is logged.
+void report_state(const ServiceManager& manager, std::string_view state) {
+  if (const auto sent = manager.notify(state); !sent) log_warning(codec::describe(sent.error()));
+}
+
 codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard,
-                          const MountOptions& options) {
+                          const ServiceManager& manager, const MountOptions& options) {
   guard.watch();
   filesystem.start(adapter.kernel());
   auto served = adapter.serve(service_threads(options));
+  // Committing what programs have written can take long.
+  report_state(manager, "STOPPING=1");
   adapter.unmount([&guard] { guard.release_readers(); });
   guard.dismiss();
   filesystem.stop();
@@ -210,6 +219,10 @@ void ignore_signals() {
 
 }  // namespace
 
+codec::LibraryVersion fuse_library() {
+  return {"libfuse", fuse_pkgversion()};
+}
+
 codec::Result<void> mount_and_serve(const MountOptions& options) {
   reserve_stdio_fds();
   ignore_signals();
@@ -233,7 +246,12 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   if (auto started = guard.start(*mountpoint); !started) log_warning(codec::describe(started.error()));
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
-  FuseAdapter adapter(filesystem, [&ready] { ready.notify_parent(); });
+  // A background process is not the main process of a service.
+  const ServiceManager manager(foreground ? notify_socket() : std::string());
+  FuseAdapter adapter(filesystem, [&ready, &manager] {
+    ready.notify_parent();
+    report_state(manager, "READY=1");
+  });
   if (auto mounted =
           adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
       !mounted)
@@ -242,7 +260,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     guard.mounted(*mount);
     raise_readahead(*mount);
   }
-  if (foreground) return serve(filesystem, adapter, guard, options);
+  if (foreground) return serve(filesystem, adapter, guard, manager, options);
 
   const pid_t child = fork();
   if (child < 0) {
@@ -261,7 +279,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   ready.close_reader();
   log_to(LogTarget::syslog, options.daemon.debug);
   detach_from_terminal();
-  const bool served = serve(filesystem, adapter, guard, options).has_value();
+  const bool served = serve(filesystem, adapter, guard, manager, options).has_value();
   std::_Exit(served ? 0 : 3);
 }
 

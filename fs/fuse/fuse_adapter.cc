@@ -136,10 +136,6 @@ codec::Failure mount_failure(const std::string& mountpoint) {
 
 }  // namespace
 
-std::string libfuse_version() {
-  return fuse_pkgversion();
-}
-
 FuseAdapter::FuseAdapter(Filesystem& filesystem, std::function<void()> ready)
     : filesystem_(filesystem),
       ready_(std::move(ready)),

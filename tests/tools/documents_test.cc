@@ -83,6 +83,18 @@ TEST(Documents, CframeHelpNamesTheSubcommands) {
             Words(kSubcommands.begin(), kSubcommands.end()));
 }
 
+TEST(Documents, TheVersionOfCframeNamesItsLibraries) {
+  const Ran ran = run_cframe({"-V"});
+  EXPECT_EQ(ran.status, tools::done);
+  EXPECT_EQ(ran.err, "");
+  const std::string number = " \\d+\\.\\d+[\\w.]*\n";
+  std::string expected = "cframe \\d+\\.\\d+\\.\\d+\n";
+  for (const char* name : {"zstd", "lz4", "libdeflate", "snappy", "zfp", "zlib", "OpenSSL"})
+    expected += name + number;
+  EXPECT_TRUE(std::regex_match(ran.out, std::regex(expected))) << ran.out;
+  EXPECT_EQ(run_cframe({"--version"}).out, ran.out);
+}
+
 TEST(Documents, TheManualOfCframeNamesTheOptions) {
   const std::string manual = document("tools/man/cframe.1.scd");
   for (const std::string& subcommand : kSubcommands) {

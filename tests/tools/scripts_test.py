@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -291,13 +292,66 @@ class CheckInRoot(Directory):
 
     def test_needs_root(self):
         self.directory.chmod(0o755)
-        for name in ('check-in-root', 'packages.sh'):
+        for name in ('check-in-root', 'packages.sh', 'roots.sh'):
             shutil.copy(TOOLS / 'dev' / name, self.directory)
         ran = run([self.directory / 'check-in-root', '--check', '--with', 'clang++-18', 'trixie', self.directory / 'root'], cwd='/',
                   **({'user': 65534} if os.geteuid() == 0 else {}))
         self.assertEqual((ran.returncode, ran.stdout), (3, ''))
         self.assertIn('check-in-root: needs root', ran.stderr)
         self.assertFalse((self.directory / 'root').exists())
+
+
+class CheckPackage(Directory):
+    def test_other_arguments_are_refused(self):
+        for arguments in ((), ('sid',), ('--fast', 'trixie'), ('trixie', 'a', 'b')):
+            with self.subTest(arguments):
+                ran = run([TOOLS / 'dev/check-package', *arguments])
+                self.assertEqual((ran.returncode, ran.stdout), (2, ''))
+                self.assertRegex(ran.stderr, r'\AUsage: tools/dev/check-package .*\n\Z')
+
+    def test_needs_root(self):
+        self.directory.chmod(0o755)
+        for name in ('check-package', 'packages.sh', 'roots.sh'):
+            shutil.copy(TOOLS / 'dev' / name, self.directory)
+        ran = run([self.directory / 'check-package', 'trixie', self.directory / 'roots'], cwd='/',
+                  **({'user': 65534} if os.geteuid() == 0 else {}))
+        self.assertEqual((ran.returncode, ran.stdout), (3, ''))
+        self.assertIn('check-package: needs root', ran.stderr)
+        self.assertFalse((self.directory / 'roots').exists())
+
+
+class Package(Directory):
+    def test_other_arguments_are_refused(self):
+        for arguments in ((), ('',), ('--help',), ('a', 'b')):
+            with self.subTest(arguments):
+                ran = run([TOOLS / 'package', *arguments], cwd=self.directory)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ''))
+                self.assertEqual(ran.stderr, 'Usage: tools/package DIRECTORY\n')
+                self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_build_depends_and_the_list_of_packages_are_the_same(self):
+        control = (TOOLS / 'debian/control').read_text(encoding='utf-8')
+        wanted = set(re.findall(r'^ ([a-z0-9.+-]+)(?: \(.*\))?,$', control, re.MULTILINE))
+        listed = run(['bash', '-c', 'source "$1"; printf "%s\\n" "${build_packages[@]}"', 'bash', TOOLS / 'dev/packages.sh'])
+        # Meson brings ninja; g++ is build-essential; fuse3 is to mount; pkg-config is pkgconf under its old name.
+        self.assertEqual(wanted - {'debhelper-compat', 'pkgconf'},
+                         set(listed.stdout.split()) - {'fuse3', 'g++', 'ninja-build', 'pkg-config'})
+
+
+class Units(unittest.TestCase):
+    """Both units: a mount must be seen by other programs, and what it has in memory must be written before it is killed."""
+
+    def test_no_option_hides_the_mount(self):
+        for name in ('cframefs@.service.in', 'cframefs@.user.service.in'):
+            unit = (TOOLS / 'systemd' / name).read_text(encoding='utf-8')
+            options = re.findall(r'^(\w+)=', unit, re.MULTILINE)
+            self.assertEqual([option for option in options if re.match(r'Protect|Private|ReadOnly|ReadWrite|Bind|Mount', option)], [])
+            self.assertIn('\nType=notify\n', unit)
+            self.assertIn('\nKillMode=mixed\n', unit)
+            self.assertIn('\nExecStart=@program@ -f -o ${OPTIONS} -- ${SOURCE} %f\n', unit)
+            if '.user.' in name:
+                # These imply NoNewPrivileges= for services of ordinary users, and fusermount3 could not mount.
+                self.assertEqual([option for option in options if re.match(r'NoNew|Memory|Restrict|Lock|SystemCall', option)], [])
 
 
 class MountHelper(Directory):
@@ -368,8 +422,9 @@ class InstallMountHelper(Directory):
             self.assertEqual(self.links(), {looked_in + '/mount.cframefs': prefix + '/sbin/mount.cframefs'})
 
     def test_a_helper_in_its_place_needs_no_link(self):
-        self.assertEqual(self.install('/usr'), '')
-        self.assertEqual(self.links(), {})
+        for prefix in ('/usr', '/'):
+            self.assertEqual(self.install(prefix), '')
+            self.assertEqual(self.links(), {})
 
     def test_what_is_there_stays_and_the_user_is_told(self):
         for place in ('sbin', 'usr/sbin'):

@@ -13,8 +13,8 @@
 #include "frame/cframe/sparse_frame.h"
 #include "tools/lib/sizes.h"
 #include "tools/lib/store_paths.h"
+#include "tools/lib/version_text.h"
 #include "tools/stream/array_stream.h"
-#include "tools/version.h"
 
 namespace cframefs::tools {
 
@@ -59,7 +59,9 @@ int complain(Io& io, const std::string& message) {
 int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   CLI::App program("Inspects, creates and changes Blosc2 frames.", "cframe");
   program.set_help_flag("-h,--help", "Print this help and exit");
-  program.set_version_flag("-V,--version", std::string("cframe ") + kVersion, "Print the version and exit");
+  program.set_version_flag(
+      "-V,--version", [] { return version_text("cframe"); },
+      "Print the versions of the program and its libraries, and exit");
   program.require_subcommand(1);
   program.footer(kFooter);
   // Declare only the options of the subcommand that runs: declaring all takes longer than most subcommands.
@@ -76,7 +78,7 @@ int cframe_main(const std::vector<std::string>& arguments, Io& io) {
   } catch (const CLI::CallForHelp&) {
     return emit(io, program.help());
   } catch (const CLI::CallForVersion& version) {
-    return emit(io, std::string(version.what()) + "\n");
+    return emit(io, version.what());
   } catch (const CLI::ParseError& error) {
     if (!run && wanted != arguments.end()) {
       return complain(io, "unknown subcommand '" + *wanted + "' (--help lists them)");

@@ -409,7 +409,7 @@ std::string mount_usage() {
       "  -d                     print debug output, stay in the foreground\n"
       "  -s                     serve with one thread\n"
       "  -h, --help             print this text\n"
-      "  -V, --version          print the version\n\n"
+      "  -V, --version          print the versions of the program and its libraries\n\n"
       "Mount options (default in parentheses; SIZE is bytes, or 64K, 1M, 2G):\n";
   for (const auto& spec : kOptions) {
     std::string head = "  " + std::string(spec.name);

@@ -19,6 +19,9 @@ test_packages=(
   bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
 )
 
+# Further packages to build the Debian package.
+package_packages=(build-essential debhelper dpkg-dev lintian pkgconf)
+
 # Prints the arguments that are not installed, one on each line.
 missing_packages() {
   local package
