@@ -64,6 +64,15 @@ void IndexCache::forget(std::uint64_t owner) {
   entries_.erase(blocks);
 }
 
+void IndexCache::clear() {
+  contexts_.clear();
+  Recent gone;  // destroyed without the lock
+  const codec::MutexLock lock(mutex_);
+  gone.swap(recent_);
+  entries_.clear();
+  bytes_ = 0;
+}
+
 std::size_t IndexCache::bytes() const {
   const codec::MutexLock lock(mutex_);
   return bytes_;

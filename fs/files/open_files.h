@@ -63,6 +63,10 @@ class OpenFiles {
   ControlFiles& control() { return control_; }
 
  private:
+  /// Clears the set-ID bits of an open file: on a mount with uid=, gid= or umask= a caller may write a file whose owner
+  /// has not permitted it.
+  codec::Result<void> clear_set_ids(const FileHandle& handle);
+
   MountContext& mount_;
   NodeFiles& node_files_;
   KernelPages& pages_;

@@ -5,6 +5,7 @@
 
 #include "frame/base/utf8_sanitize.h"
 #include "fs/fuse/daemon.h"
+#include "fs/fuse/remount.h"
 #include "tools/cframefs/mount_options.h"
 #include "tools/lib/io.h"
 #include "tools/version.h"
@@ -26,7 +27,9 @@ int main(int argc, char** argv) {
     case tools::MountAction::mount:
       break;
   }
-  if (const auto served = fs::mount_and_serve(command->options); !served) {
+  const auto served =
+      command->options.daemon.remount ? fs::remount(command->options) : fs::mount_and_serve(command->options);
+  if (!served) {
     std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
     return tools::status_of(served.error());
   }

@@ -17,10 +17,12 @@ _cframefs() {
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
       filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
       stats=*) choices='stats=off stats=on' ;;
+      log_level=*) choices='log_level=error log_level=warning log_level=info log_level=debug' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
           typesize= chunksize= blocksize= dirty_limit= commit_interval= writeback= stats= attr_timeout= entry_timeout=
+          uid= gid= umask= mkdir nonempty remount idle_timeout= cache_timeout= log= log_level=
           allow_other allow_root default_permissions'
         ;;
     esac

@@ -4,7 +4,9 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     beta_bitshuffle=new beta_bitshuffle=old \
     cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=none \
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= dirty_limit= \
-    commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= allow_other allow_root \
+    commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \
+    mkdir nonempty remount idle_timeout= cache_timeout= log= log=syslog log_level=error log_level=warning log_level=info \
+    log_level=debug allow_other allow_root \
     default_permissions
 
 complete -c cframefs -x -s o -d 'Mount options' -a "(__fish_append , $options)"
