@@ -313,7 +313,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
           adapter.mount(mountpoint.path(), mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
       !mounted)
     return mounted;
-  mountpoint.keep();
+  mountpoint.mounted();
   const auto mount = mountpoint.is_descriptor() ? std::nullopt : mount_at(mountpoint.path());
   if (mount) {
     guard.mounted(*mount);

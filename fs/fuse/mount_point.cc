@@ -127,7 +127,7 @@ codec::Result<void> MountPoint::open(const MountOptions& options) {
   return {};
 }
 
-codec::Result<void> MountPoint::check(const SourceTree& tree, const MountOptions& options) const {
+codec::Result<void> MountPoint::check(const SourceTree& tree, const MountOptions& options) {
   if (is_descriptor_) return {};
   auto source = real_path(options.source);
   if (!source) return codec::Failure(source.error());
@@ -138,20 +138,25 @@ codec::Result<void> MountPoint::check(const SourceTree& tree, const MountOptions
   if (tree.is_single_file() && path_ == *source) {
     return failure_at(path_, codec::invalid("the mount point is the source itself"));
   }
-  if (!options.daemon.nonempty) warn_of_covered(*source);
+  if (!options.daemon.nonempty) warning_ = covered(*source);
   return {};
 }
 
-void MountPoint::warn_of_covered(const std::string& source) const {
-  constexpr std::string_view kHint = " (the option nonempty prevents this warning)";
+std::string MountPoint::covered(const std::string& source) const {
+  const std::string hint = " (the option nonempty prevents this warning)";
   const auto type = filesystem_at(path_);
-  // An automounter is to be covered.
-  if (type && *type != "autofs") {
-    log_warning(path_ + ": covers a filesystem of type " + *type + " that is mounted there already" +
-                std::string(kHint));
-  } else if (!type && !is_file_ && path_ != source && has_entries(path_)) {
-    log_warning(path_ + ": the directory is not empty; the mount hides what it contains" + std::string(kHint));
+  if (type) {
+    // An automounter is to be covered.
+    if (*type == "autofs") return {};
+    return path_ + ": covers a filesystem of type " + *type + " that is mounted there already" + hint;
   }
+  if (is_file_ || path_ == source || !has_entries(path_)) return {};
+  return path_ + ": the directory is not empty; the mount hides what it contains" + hint;
+}
+
+void MountPoint::mounted() {
+  made_.clear();
+  if (!warning_.empty()) log_warning(warning_);
 }
 
 }  // namespace cframefs::fs

@@ -3,7 +3,7 @@
 // do for programs without rights. Such a mount is unmounted by the parent process.
 //
 // Thread safety: one thread, before the mount serves. Ownership: MountPoint removes the directories that it has made,
-// unless keep() is called. Errors: invalid, io.
+// unless mounted() is called. Errors: invalid, io.
 #pragma once
 
 #include <string>
@@ -25,10 +25,10 @@ class MountPoint {
   /// Finds the mount point, makes it if the option `mkdir` says so, and unmounts there what a dead daemon has left.
   codec::Result<void> open(const MountOptions& options);
   /// Checks that the mount does not contain itself: the mount point must neither be inside the source nor be a
-  /// single-file source. (A directory source stays open beneath a mount over it.) Then warns of what it covers.
-  codec::Result<void> check(const SourceTree& tree, const MountOptions& options) const;
-  /// Keeps the directories that were made.
-  void keep() { made_.clear(); }
+  /// single-file source. (A directory source stays open beneath a mount over it.)
+  codec::Result<void> check(const SourceTree& tree, const MountOptions& options);
+  /// Called when the mount is made. Keeps the directories that were made, and warns of what the mount covers.
+  void mounted();
 
   /// Returns the resolved path.
   const std::string& path() const { return path_; }
@@ -39,11 +39,13 @@ class MountPoint {
  private:
   codec::Result<void> open_descriptor(const std::string& path);
   codec::Result<void> make(const std::string& path, unsigned mode);
-  void warn_of_covered(const std::string& source) const;
+  /// Returns the warning of what a mount here covers; empty if nothing.
+  std::string covered(const std::string& source) const;
 
   std::string path_;
   bool is_file_ = false;
   bool is_descriptor_ = false;
+  std::string warning_;            // of what the mount covers
   std::vector<std::string> made_;  // the outermost first
 };
 
