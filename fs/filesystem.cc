@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -73,11 +74,15 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   mount_.nodes.set_root(std::move(root));
   auto beneath = mount_.files.filesystem_status(mount_.tree.root()->handle());
   const bool source_is_read_only = beneath && (beneath->f_flag & ST_RDONLY) != 0;
-  mount_.read_only = mount_.options.read_only || mount_.options.offset != 0 || source_is_read_only;
+  mount_.read_only = source_is_read_only          ? ReadOnly::source
+                     : mount_.options.offset != 0 ? ReadOnly::offset
+                     : mount_.options.read_only   ? ReadOnly::option
+                                                  : ReadOnly::no;
   return {};
 }
 
-void Filesystem::start(KernelInvalidator& kernel) {
+void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writable) {
+  mount_.is_kernel_writable = std::move(is_writable);
   notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(0) > 0);
   mount_.watcher.start();
   mount_.workers.start(ahead_threads(mount_.options));
@@ -89,6 +94,20 @@ void Filesystem::stop() {
   notices_.stop();
   writers_.stop();
   mount_.workers.stop();
+}
+
+void Filesystem::drop_caches() {
+  release_memory();
+  Watcher::Change everything;
+  everything.everything = true;
+  source_changes_.changed(everything);
+}
+
+void Filesystem::release_memory() {
+  mount_.read_path.release_memory();
+  mount_.index_cache->clear();
+  writers_.release_memory();
+  malloc_trim(0);
 }
 
 codec::Result<struct statvfs> Filesystem::filesystem_status() {

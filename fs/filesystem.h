@@ -27,8 +27,10 @@ class Filesystem {
 
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
   codec::Result<void> open_source(bool root_is_file);
-  /// Starts threads. REQUIRES: the process has gone to the background; `kernel` lives until stop().
-  void start(KernelInvalidator& kernel);
+  /// Starts threads. `is_writable`: returns whether the kernel lets programs write, which root may change with
+  /// `remount`; empty: as long as the mount lives, it does not change. REQUIRES: the process has gone to the
+  /// background; `kernel` lives until stop().
+  void start(KernelInvalidator& kernel, std::function<bool()> is_writable = {});
   void stop();
 
   // Operations that change something fail with EROFS on a read-only mount.
@@ -41,13 +43,21 @@ class Filesystem {
   Rights& rights() { return rights_; }
   codec::Result<struct statvfs> filesystem_status();
 
+  /// Drops what the daemon and the kernel have cached, as far as the kernel is not using it. Does not wait for the
+  /// kernel. REQUIRES: called between start() and stop().
+  void drop_caches();
+  /// Returns the memory of cached blocks, idle buffers and index blocks to the system.
+  void release_memory();
+  /// Returns true if something that programs have written is not committed.
+  bool is_dirty() { return writers_.shared().dirty_bytes.load(std::memory_order_relaxed) > 0; }
+
   const MountOptions& options() const { return mount_.options; }
   Statistics& statistics() { return mount_.statistics; }
   NodeTable& nodes() { return mount_.nodes; }
   SourceTree& tree() { return mount_.tree; }
   ReadPath& read_path() { return mount_.read_path; }
   /// Returns true if the option `ro` is given, or the source or `offset` permits reading only. REQUIRES: open_source().
-  bool is_read_only() const { return mount_.read_only; }
+  bool is_read_only() const { return mount_.is_read_only(); }
 
  private:
   codec::Result<void> check_reopening();

@@ -49,6 +49,12 @@ class ObjectPool {
     }
     return {*this, std::make_unique<Context>()};
   }
+  /// Destroys the contexts that are not in use.
+  void clear() {
+    std::vector<std::unique_ptr<Context>> gone;  // destroyed without the lock
+    const MutexLock lock(mutex_);
+    gone.swap(idle_);
+  }
 
  private:
   void release(std::unique_ptr<Context> context) noexcept {

@@ -5,11 +5,11 @@
 
 namespace cframefs::codec {
 
-Failure io_error(int sys, const std::string& doing) {
+Failure io_error(int sys, const std::string& doing, const std::string& why) {
   char buffer[128];
   // The GNU strerror_r may return a static string instead of filling the buffer.
   const char* text = strerror_r(sys, buffer, sizeof buffer);
-  return Failure(Error{ErrorKind::io, sys, doing + ": " + text});
+  return Failure(Error{ErrorKind::io, sys, doing + ": " + text + (why.empty() ? "" : " (" + why + ")")});
 }
 
 bool is_missing(const Error& error) {

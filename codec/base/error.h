@@ -51,8 +51,9 @@ using Failure = tl::unexpected<Error>;
 [[nodiscard]] inline Failure stale(std::string reason) {
   return Failure(Error{ErrorKind::stale, 0, std::move(reason)});
 }
-/// `sys`: an errno value. `doing`: the operation that failed, such as "open" or "pread".
-[[nodiscard]] Failure io_error(int sys, const std::string& doing);
+/// `sys`: an errno value. `doing`: the operation that failed, such as "open" or "pread". `why`: the cause, if it is
+/// more than errno says: "open: Read-only file system (the mount has the option ro)".
+[[nodiscard]] Failure io_error(int sys, const std::string& doing, const std::string& why = {});
 
 /// Returns whether the error means that no file has the name.
 bool is_missing(const Error& error);

@@ -65,9 +65,11 @@ void IndexCache::forget(std::uint64_t owner) {
 }
 
 void IndexCache::clear() {
+  contexts_.clear();
+  Recent gone;  // destroyed without the lock
   const codec::MutexLock lock(mutex_);
+  gone.swap(recent_);
   entries_.clear();
-  recent_.clear();
   bytes_ = 0;
 }
 

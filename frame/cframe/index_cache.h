@@ -34,7 +34,7 @@ class IndexCache {
   codec::Result<Block> get(std::uint64_t owner, std::uint32_t block, const std::function<codec::Result<Block>()>& load);
   /// Drops all blocks of an owner.
   void forget(std::uint64_t owner);
-  /// Drops all blocks. Readers keep those that they hold.
+  /// Drops all blocks, and the contexts that are not in use. Readers keep the blocks that they hold.
   void clear();
   /// Returns the bytes of the cached blocks, including overhead.
   std::size_t bytes() const;

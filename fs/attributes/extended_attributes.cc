@@ -34,6 +34,10 @@ codec::Result<std::shared_ptr<const FrameSnapshot>> ExtendedAttributes::snapshot
   return states_.snapshot_of(node, *file);
 }
 
+bool ExtendedAttributes::hides(std::string_view name) const {
+  return mount_.options.shown.are_set() && name.starts_with(frame::kAclPrefix);
+}
+
 codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return std::vector<std::string>{};
@@ -42,6 +46,7 @@ codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
   if (!file) return codec::Failure(file.error());
   auto names = mount_.files.list_attributes((*file)->handle());
   if (!names) names = std::vector<std::string>{};  // a backing filesystem without attributes
+  std::erase_if(*names, [this](const std::string& name) { return hides(name); });
   if (!is_container(node->kind)) return names;
   // Hide attributes of the backing file whose names begin with user.blosc2.
   std::erase_if(*names, [](const std::string& name) { return name.starts_with(kOurs); });
@@ -53,6 +58,7 @@ codec::Result<std::vector<std::string>> ExtendedAttributes::list(NodeId id) {
 }
 
 codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string& name) {
+  if (hides(name)) return codec::io_error(EOPNOTSUPP, "getxattr");
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return no_attribute();
   if (node->kind == EntryKind::symlink || node->kind == EntryKind::other) return no_attribute();
@@ -81,12 +87,13 @@ codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string&
 
 codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, const std::string& value, int flags,
                                             const Caller& caller, ChangePermit& permit) {
-  if (mount_.read_only) return codec::io_error(EROFS, "setxattr");
+  if (hides(name)) return codec::io_error(EOPNOTSUPP, "setxattr");
+  if (auto writable = mount_.check_writable("setxattr"); !writable) return writable;
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
-    return codec::io_error(EPERM, "setxattr");
+    return codec::io_error(EPERM, "setxattr", "this kind of file has no attributes in the mount");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(writers_, *node, name, &value, flags, permit);
   return attribute_files_.change_file(
@@ -100,12 +107,13 @@ codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, 
 
 codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& name, const Caller& caller,
                                                ChangePermit& permit) {
-  if (mount_.read_only) return codec::io_error(EROFS, "removexattr");
+  if (hides(name)) return codec::io_error(EOPNOTSUPP, "removexattr");
+  if (auto writable = mount_.check_writable("removexattr"); !writable) return writable;
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   const bool has_file = node->kind != EntryKind::symlink && node->kind != EntryKind::other;
   if (node->role != NodeRole::stored || !has_file || node_files_.is_made_up_root(*node))
-    return codec::io_error(EPERM, "removexattr");
+    return codec::io_error(EPERM, "removexattr", "this kind of file has no attributes in the mount");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(writers_, *node, name, nullptr, 0, permit);
   return attribute_files_.change_file(

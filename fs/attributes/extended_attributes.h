@@ -41,6 +41,8 @@ class ExtendedAttributes {
                              ChangePermit& permit = free_permit());
 
  private:
+  /// Returns true for ACLs on a mount with uid=, gid= or umask=, whose rights are those shown.
+  bool hides(std::string_view name) const;
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_for_attributes(Node& node);
 
   MountContext& mount_;

@@ -29,10 +29,15 @@ codec::Result<Attributes> FileAttributes::of(NodeId id, FileHandle* handle) {
 
 codec::Result<Attributes> FileAttributes::change(NodeId id, FileHandle* handle, const AttributeChanges& changes,
                                                  const Caller& caller, ChangePermit& permit) {
-  if (mount_.read_only) return codec::io_error(EROFS, "setattr");
+  if (auto writable = mount_.check_writable("setattr"); !writable) return codec::Failure(writable.error());
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
-  if (node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) return codec::io_error(EPERM, "setattr");
+  if (node->role != NodeRole::stored || node_files_.is_made_up_root(*node)) {
+    return codec::io_error(EPERM, "setattr", "the file is made up by the mount");
+  }
+  if (mount_.options.shown.are_set()) {
+    if (auto guarded = guard_set_ids(*node, changes, permit); !guarded) return codec::Failure(guarded.error());
+  }
   if (changes.size) {
     if (auto done = files_.truncate(*node, handle, *changes.size, permit); !done) return codec::Failure(done.error());
   }
@@ -202,7 +207,36 @@ Attributes FileAttributes::describe(const Node& node, const EntryStat& probe) {
   } else if (probe.kind == EntryKind::symlink) {
     attributes.status.st_size = static_cast<off_t>(probe.size);
   }
+  apply_shown_rights(attributes.status);
   return attributes;
+}
+
+void FileAttributes::apply_shown_rights(struct stat& status) const {
+  const ShownRights& shown = mount_.options.shown;
+  if (!shown.are_set()) return;
+  status.st_uid = shown.user.value_or(status.st_uid);
+  status.st_gid = shown.group.value_or(status.st_gid);
+  const bool is_directory = S_ISDIR(status.st_mode);
+  if (shown.umask && !S_ISLNK(status.st_mode)) {
+    const bool executes = is_directory || (status.st_mode & 0111U) != 0;
+    status.st_mode = (status.st_mode & ~0777U) | ((executes ? 0777U : 0666U) & ~*shown.umask);
+  }
+  // A program would run with the rights of a user to whom the file does not belong.
+  if (!is_directory) status.st_mode &= ~kSetIds;
+}
+
+codec::Result<void> FileAttributes::guard_set_ids(Node& node, const AttributeChanges& changes, ChangePermit& permit) {
+  if (node.kind == EntryKind::directory) return {};
+  if (changes.mode && (*changes.mode & kSetIds) != 0) {
+    return codec::io_error(EPERM, "chmod", "a mount with uid=, gid= or umask= sets no set-user-ID or set-group-ID bit");
+  }
+  if (!changes.size) return {};
+  const auto probe = probe_node(node);
+  if (!probe) return codec::Failure(probe.error());
+  if ((probe->status.st_mode & kSetIds) == 0) return {};
+  AttributeChanges cleared;
+  cleared.mode = probe->status.st_mode & 07777U & ~kSetIds;
+  return rights_.change_rights(node, cleared, {}, permit);
 }
 
 std::uint64_t FileAttributes::shown_inode(const Node& node) {

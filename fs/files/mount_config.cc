@@ -37,6 +37,46 @@ std::string timeout_line(const char* name, const std::optional<double>& seconds)
                  : fmt::format("# {}: {} for directories, 0 for files\n", name, kDirectoryTimeout);
 }
 
+/// Returns the line of an option that has no value unless it is given; `otherwise` says what holds then.
+std::string optional_line(const char* name, const std::optional<std::string>& value, const char* otherwise) {
+  return value ? fmt::format("{}={}\n", name, *value) : fmt::format("# {}: {}\n", name, otherwise);
+}
+
+const char* level_text(LogLevel level) {
+  switch (level) {
+    case LogLevel::error:
+      return "error";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::debug:
+      return "debug";
+  }
+  return "info";
+}
+
+/// Returns the lines of the options about owners, the mount's begin and end, and the log.
+std::string life_lines(const MountOptions& options) {
+  const ShownRights& shown = options.shown;
+  const DaemonOptions& daemon = options.daemon;
+  const auto number = [](const auto& value) { return value ? std::optional(std::to_string(*value)) : std::nullopt; };
+  const auto octal = [](const auto& value) {
+    return value ? std::optional(fmt::format("{:o}", *value)) : std::nullopt;
+  };
+  std::string lines = optional_line("uid", number(shown.user), "as in the source");
+  lines += optional_line("gid", number(shown.group), "as in the source");
+  lines += optional_line("umask", octal(shown.umask), "as in the source");
+  lines += daemon.mkdir ? "mkdir\n" : "# mkdir: off\n";
+  lines += daemon.nonempty ? "nonempty\n" : "# nonempty: off\n";
+  lines += "# remount: off\n";
+  lines += fmt::format("idle_timeout={}\ncache_timeout={}\n", daemon.idle_timeout, daemon.cache_timeout);
+  const auto log = daemon.log.empty() ? std::nullopt : std::optional(frame::printable(daemon.log));
+  lines += optional_line("log", log, "standard error in the foreground, else the system log");
+  const auto level = daemon.log_level ? std::optional<std::string>(level_text(*daemon.log_level)) : std::nullopt;
+  return lines + optional_line("log_level", level, "info");
+}
+
 }  // namespace
 
 std::string config_text(MountContext& mount, const MountPlace& where, std::uint64_t dirty_limit) {
@@ -47,7 +87,7 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
       fmt::format("# cframefs {}, libfuse {}\n# source: {}\n# mount point: {}\n", options.build.version,
                   options.build.libfuse, frame::printable(where.source), frame::printable(where.mountpoint));
   const auto add = [&text](const char* name, const std::string& value) { text += fmt::format("{}={}\n", name, value); };
-  text += mount.read_only ? "ro\n" : "rw\n";
+  text += mount.is_read_only() ? "ro\n" : "rw\n";
   add("names", options.names == Names::keep ? "keep" : "strip");
   add("b2nd", view_text(options.b2nd));
   add("detect", options.detect == Detect::content ? "content" : "suffix");
@@ -69,6 +109,7 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
   add("stats", switch_text(options.statistics));
   text += timeout_line("attr_timeout", options.kernel_cache.attr_timeout);
   text += timeout_line("entry_timeout", options.kernel_cache.entry_timeout);
+  text += life_lines(options);
   for (const std::string& option : options.daemon.fuse_options)
     text += frame::printable(option) + "\n";
   return text;

@@ -137,16 +137,29 @@ MountPlace MountPlace::of(const MountOptions& options) {
   return {absolute(options.mountpoint), absolute(options.source), std::chrono::duration<double>(now).count()};
 }
 
-std::string stats_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
+namespace {
+
+ordered_json counters_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
   ordered_json all = {{"version", mount.options.build.version}, {"libfuse", mount.options.build.libfuse},
                       {"mountpoint", where.mountpoint},         {"source", where.source},
-                      {"read_only", mount.read_only},           {"start_time_seconds", where.began}};
+                      {"read_only", mount.is_read_only()},      {"start_time_seconds", where.began}};
   for (const Metric& metric : metrics_of(mount, dirty))
     all[metric.name] = metric.value;
   all["errors"] = mount.statistics.errors.count(Operation::read);
   all["errors_by_kind"] = errors_json(mount.statistics.errors);
+  return all;
+}
+
+}  // namespace
+
+std::string stats_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
+  ordered_json all = counters_json(mount, where, dirty);
   all["latency"] = latency_json(mount);
   return text_of(all);
+}
+
+std::string stats_line(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
+  return counters_json(mount, where, dirty).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string metrics_text(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
@@ -154,7 +167,7 @@ std::string metrics_text(MountContext& mount, const MountPlace& where, std::uint
   text.info("build", "The programs of the mount",
             {{"version", mount.options.build.version}, {"libfuse", mount.options.build.libfuse}});
   text.info("mount", "What the mount shows",
-            {{"source", where.source}, {"read_only", mount.read_only ? "true" : "false"}});
+            {{"source", where.source}, {"read_only", mount.is_read_only() ? "true" : "false"}});
   text.time("start_time_seconds", "When the mount began, in seconds since 1970", where.began);
   for (const Metric& metric : metrics_of(mount, dirty)) {
     if (metric.is_gauge) {

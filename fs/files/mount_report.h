@@ -21,6 +21,8 @@ struct MountPlace {
 
 /// `dirty`: uncommitted bytes.
 std::string stats_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty);
+/// Returns the same without the histograms, in one line.
+std::string stats_line(MountContext& mount, const MountPlace& where, std::uint64_t dirty);
 std::string metrics_text(MountContext& mount, const MountPlace& where, std::uint64_t dirty);
 std::string busiest_json(MountContext& mount);
 

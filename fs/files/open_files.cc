@@ -29,9 +29,28 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
     return handle;
   }
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
-  if (writes && (mount_.read_only || node.role != NodeRole::stored)) return codec::io_error(EROFS, "open");
-  if (!is_container(node.kind)) return plain_.open(std::move(handle), flags);
-  return frames_.open(std::move(handle), flags, false);
+  if (writes && node.role != NodeRole::stored)
+    return codec::io_error(EROFS, "open", "the file is made up by the mount");
+  if (writes) {
+    if (auto writable = mount_.check_writable("open"); !writable) return codec::Failure(writable.error());
+  }
+  auto opened =
+      is_container(node.kind) ? frames_.open(std::move(handle), flags, false) : plain_.open(std::move(handle), flags);
+  if (opened && writes && mount_.options.shown.are_set()) {
+    if (auto cleared = clear_set_ids(**opened); !cleared) {
+      release(std::move(*opened));
+      return codec::Failure(cleared.error());
+    }
+  }
+  return opened;
+}
+
+codec::Result<void> OpenFiles::clear_set_ids(const FileHandle& handle) {
+  const std::shared_ptr<const frame::Descriptor> file = handle.frame ? handle.frame->file() : handle.file;
+  const auto status = mount_.files.status(file->handle());
+  if (!status) return codec::Failure(status.error());
+  if ((status->st_mode & kSetIds) == 0) return {};
+  return mount_.files.change_mode(file->handle(), status->st_mode & 07777U & ~kSetIds);
 }
 
 codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,

@@ -71,6 +71,9 @@ class OpenFiles {
   codec::Result<void> counted(Operation operation, codec::Result<void> done);
   /// Adds a request to the file's in BusyFiles.
   void note_traffic(const FileHandle& handle, const BusyFiles::Traffic& traffic);
+  /// Clears the set-ID bits of an open file: on a mount with uid=, gid= or umask= a caller may write a file whose owner
+  /// has not permitted it.
+  codec::Result<void> clear_set_ids(const FileHandle& handle);
 
   MountContext& mount_;
   NodeFiles& node_files_;

@@ -84,7 +84,7 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node) 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::start_writing(Node& node,
                                                                       const std::shared_ptr<OpenFrame>& frame,
                                                                       bool fresh) {
-  if (mount_.read_only) return codec::io_error(EROFS, "open");
+  if (auto writable = mount_.check_writable("open"); !writable) return codec::Failure(writable.error());
   // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
   codec::MutexLock opening(frame->opening);
   if (std::shared_ptr<WriteBack> writer = frame->add_writer()) {
@@ -150,7 +150,7 @@ codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, 
                                 {std::move(place), frame->file(), fresh, fresh || is_blank, may_become_array});
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
   mount_.once.error(opened.error());
-  return codec::io_error(EROFS, "open");
+  return codec::io_error(EROFS, "open", "frames of this kind are not written");
 }
 
 codec::Result<void> FrameWriters::begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,

@@ -43,6 +43,8 @@ class FrameWriters {
   Changer changer(const FileHandle& handle) const;
   /// Converts a place to the type that a write-back takes.
   FrameLocation frame_place(const HeldDirectory& directory, const DirEntry& place) const;
+  /// Frees memory that is kept for the next chunks to encode.
+  void release_memory() { encoders_.release_memory(); }
   /// Returns what all write-backs share.
   WriteBackShared& shared() { return write_back_; }
 

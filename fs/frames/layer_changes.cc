@@ -55,7 +55,7 @@ codec::Result<void> change_layer(FrameWriters& writers, Node& node, const std::s
   }
   const bool variable = name.starts_with(frame::kVlmetaAttribute);
   if (!variable && (!name.starts_with(frame::kMetaAttribute) || value == nullptr))
-    return codec::io_error(EPERM, "setxattr");
+    return codec::io_error(EPERM, "setxattr", "only metalayers can be set, and only variable-length ones removed");
   const std::string layer = name.substr(variable ? frame::kVlmetaAttribute.size() : frame::kMetaAttribute.size());
   const auto change = [&](frame::FrameWriter& writer) -> codec::Result<void> {
     const auto container = writer.container();

@@ -2,90 +2,41 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
+#include <functional>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "codec/base/malloc_ptr.h"
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/fuse_adapter.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
+#include "fs/fuse/mount_point.h"
 #include "fs/util/log.h"
+#include "fs/util/log_sinks.h"
 #include "fs/util/mount_info.h"
 #include "fs/util/service_manager.h"
+#include "fs/util/unmount.h"
 
 namespace cframefs::fs {
 namespace {
 
 // The kernel's read-ahead, in bytes. The kernel's default of 128 KiB would split reads into many requests.
 constexpr std::uint64_t kReadahead = std::uint64_t{1} << 20;
-
-codec::Failure at(const std::string& path, codec::Failure failure) {
-  failure.value().path = path;
-  return failure;
-}
-
-codec::Result<std::string> real_path(const std::string& path) {
-  const codec::MallocPtr<char> resolved(realpath(path.c_str(), nullptr));
-  if (!resolved) return at(path, codec::io_error(errno, "open"));
-  return std::string(resolved.get());
-}
-
-/// Unmounts a mount whose daemon has died: all calls on it fail with ENOTCONN. Returns true if it is unmounted.
-bool clear_dead_mount(const std::string& mountpoint) {
-  if (umount2(mountpoint.c_str(), MNT_DETACH) == 0) return true;
-  const pid_t child = fork();
-  if (child == 0) {
-    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint.c_str(), nullptr);
-    _exit(127);
-  }
-  int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/// Returns true if the mount point is a regular file, false if it is a directory.
-codec::Result<bool> check_mountpoint(const std::string& mountpoint) {
-  // FORCE_SYNC, because the kernel would otherwise answer from cached attributes of a mount whose daemon is dead.
-  struct statx status {};
-  const auto look = [&] { return statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE, &status); };
-  int failed = look();
-  if (failed != 0 && errno == ENOTCONN && clear_dead_mount(mountpoint)) {
-    log_warning(mountpoint + ": unmounted the mount of a daemon that had died");
-    failed = look();
-  }
-  if (failed != 0) return at(mountpoint, codec::io_error(errno, "mount point"));
-  if (S_ISREG(status.stx_mode)) return true;
-  if (S_ISDIR(status.stx_mode)) return false;
-  return at(mountpoint, codec::invalid("the mount point is neither a directory nor a regular file"));
-}
-
-/// Checks that the mount does not contain itself: the mount point must neither be inside the source nor be a
-/// single-file source. (A directory source stays open beneath a mount over it.) `mountpoint`: resolved.
-codec::Result<void> check_no_overlap(const SourceTree& tree, const std::string& source, const std::string& mountpoint) {
-  auto real_source = real_path(source);
-  if (!real_source) return codec::Failure(real_source.error());
-  const std::string prefix = *real_source == "/" ? "/" : *real_source + "/";
-  if (mountpoint.starts_with(prefix)) {
-    return at(mountpoint, codec::invalid("the mount point lies inside the source " + *real_source));
-  }
-  if (tree.is_single_file() && mountpoint == *real_source) {
-    return at(mountpoint, codec::invalid("the mount point is the source itself"));
-  }
-  return {};
-}
 
 std::string escape_commas(const std::string& text) {
   std::string escaped;
@@ -96,6 +47,12 @@ std::string escape_commas(const std::string& text) {
   return escaped;
 }
 
+/// Returns the source as an absolute path, as tables of mounts show it.
+std::string absolute_source(const std::string& source) {
+  if (source.starts_with('/')) return source;
+  return real_path(source).value_or(source);
+}
+
 std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
   // With "ro" the kernel answers EROFS without a request.
   std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
@@ -104,7 +61,7 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
     return std::any_of(options.daemon.fuse_options.begin(), options.daemon.fuse_options.end(),
                        [&](const std::string& option) { return option.starts_with(prefix); });
   };
-  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(options.source));
+  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(absolute_source(options.source)));
   arguments.insert(arguments.end(), options.daemon.fuse_options.begin(), options.daemon.fuse_options.end());
   return arguments;
 }
@@ -188,19 +145,76 @@ void report_state(const ServiceManager& manager, std::string_view state) {
   if (const auto sent = manager.notify(state); !sent) log_warning(codec::describe(sent.error()));
 }
 
-codec::Result<void> serve(Filesystem& filesystem, FuseAdapter& adapter, MountGuard& guard,
-                          const ServiceManager& manager, const MountOptions& options) {
-  guard.watch();
-  filesystem.start(adapter.kernel());
-  auto served = adapter.serve(service_threads(options));
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+std::optional<std::chrono::milliseconds> limit_of(double seconds) {
+  if (seconds <= 0) return {};
+  return std::max(milliseconds(seconds), std::chrono::milliseconds(1));
+}
+
+/// Sets where lines go while the mount serves. `foreground`: what holds without the option `log`.
+LogSettings log_of(const DaemonOptions& daemon, bool foreground) {
+  LogSettings settings;
+  settings.level = daemon.log_level.value_or(daemon.debug ? LogLevel::debug : LogLevel::info);
+  if (daemon.log.empty()) {
+    settings.target = foreground ? LogTarget::standard_error : LogTarget::system_log;
+  } else {
+    settings.target = daemon.log == "syslog" ? LogTarget::system_log : LogTarget::file;
+    if (settings.target == LogTarget::file) settings.file = daemon.log;
+  }
+  return settings;
+}
+
+/// A mount from the time when it is in the kernel's table until its end.
+struct Served {
+  Filesystem& filesystem;
+  FuseAdapter& adapter;
+  MountGuard& guard;
+  const MountOptions& options;
+  const std::string& mountpoint;
+  const std::optional<MountIdentity>& mount;  // none: the parent process has made it
+  const ServiceManager& manager;
+};
+
+/// Unmounts if no program uses the mount and nothing waits to be committed. Returns true if it is unmounted.
+bool unmount_unused(const Served& served) {
+  if (!served.mount || served.filesystem.is_dirty()) return false;
+  // Another mount may cover this one.
+  const auto uppermost = mount_at(served.mountpoint);
+  if (!uppermost || *uppermost != *served.mount) return false;
+  return umount2(served.mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0 ||
+         (errno == EPERM && unmount_by_helper(served.mountpoint, Unmounting::if_unused));
+}
+
+codec::Result<void> serve(const Served& served) {
+  const MountOptions& options = served.options;
+  served.guard.watch();
+  std::function<bool()> is_kernel_writable;
+  if (served.mount) is_kernel_writable = [&served] { return is_writable(*served.mount); };
+  served.filesystem.start(served.adapter.kernel(), std::move(is_kernel_writable));
+  std::string ended_by = "by umount or fusermount3";
+  const DaemonOptions& daemon = options.daemon;
+  auto ended = served.adapter.serve({.threads = service_threads(options),
+                                     .idle = {limit_of(daemon.cache_timeout), limit_of(daemon.idle_timeout)},
+                                     .unmount_idle = [&] {
+                                       if (unmount_unused(served))
+                                         ended_by = fmt::format("idle for {} seconds", daemon.idle_timeout);
+                                     }});
+  if (ended && !ended->empty()) ended_by = *ended;
   // Committing what programs have written can take long.
-  report_state(manager, "STOPPING=1");
-  adapter.unmount([&guard] { guard.release_readers(); });
-  guard.dismiss();
-  filesystem.stop();
-  adapter.drop_handles();
-  if (!served) log_error(codec::describe(served.error()));
-  return served;
+  report_state(served.manager, "STOPPING=1");
+  served.adapter.unmount([&served] { served.guard.release_readers(); });
+  served.guard.dismiss();
+  served.filesystem.stop();
+  served.adapter.drop_handles();
+  if (!ended) {
+    log_error(codec::describe(ended.error()));
+    return codec::Failure(ended.error());
+  }
+  log_info(fmt::format("unmounted {}: {}", served.mountpoint, ended_by));
+  return {};
 }
 
 /// Raises the limit of descriptors to the hard limit.
@@ -211,10 +225,62 @@ void raise_descriptor_limit() {
   static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-/// Ignores signals that would end the mount without a user's request: SIGHUP of a closed terminal, SIGUSR2.
+/// Ignores signals that would end the process before SignalHandler catches them, and after it: SIGHUP of a closed
+/// terminal, SIGUSR2.
 void ignore_signals() {
   for (const int signal : {SIGHUP, SIGUSR2})
     std::signal(signal, SIG_IGN);
+}
+
+/// Checks that the log can be written. Lines go to standard error until the mount serves.
+codec::Result<void> check_log(const MountOptions& options, bool foreground) {
+  const LogSettings settings = log_of(options.daemon, foreground);
+  if (settings.target == LogTarget::file) {
+    if (auto opened = log_to(settings); !opened) return opened;
+  }
+  return log_to({LogTarget::standard_error, {}, settings.level});
+}
+
+/// Tells the user where to find the lines of the background if there is no system log.
+void report_missing_log(const LogSettings& settings) {
+  if (settings.target != LogTarget::system_log || has_system_log()) return;
+  const std::string reserve = reserve_log_file();
+  log_warning(reserve.empty() ? "there is no system log (/dev/log): messages are lost; log=FILE keeps them"
+                              : "there is no system log (/dev/log): messages go to " + reserve);
+}
+
+/// Fails if the log file would be inside the mount: writing a line would wait for the daemon itself.
+codec::Result<void> check_log_place(const MountOptions& options, const MountPoint& mountpoint) {
+  const std::string& file = options.daemon.log;
+  if (!file.starts_with('/') || mountpoint.is_descriptor()) return {};
+  const auto place = real_path(file);
+  if (!place || !(*place + "/").starts_with(mountpoint.path() + "/")) return {};
+  codec::Failure failure = codec::invalid("the log file lies inside the mount point");
+  failure.value().path = file;
+  return failure;
+}
+
+/// Goes to the background and serves there. Returns only if that fails.
+codec::Failure serve_in_background(const Served& served, ReadyPipe& ready, const LogSettings& log) {
+  report_missing_log(log);
+  const pid_t child = fork();
+  if (child < 0) {
+    const int why = errno;
+    served.adapter.unmount();
+    return codec::io_error(why, "go to the background");
+  }
+  if (child > 0) {
+    // The mount belongs to the child now, so this process must not destroy the session or unmount.
+    served.guard.leave();
+    const bool serves = ready.wait();
+    if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the log\n", stderr);
+    std::fflush(nullptr);
+    _exit(serves ? 0 : 3);
+  }
+  ready.close_reader();
+  static_cast<void>(log_to(log));
+  detach_from_terminal();
+  std::_Exit(serve(served) ? 0 : 3);
 }
 
 }  // namespace
@@ -231,56 +297,49 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   tune_malloc();
   raise_descriptor_limit();
   const bool foreground = options.daemon.foreground || options.daemon.debug;
-  log_to(LogTarget::standard_error, options.daemon.debug);
-  auto is_file = check_mountpoint(options.mountpoint);
-  if (!is_file) return codec::Failure(is_file.error());
+  if (auto checked = check_log(options, foreground); !checked) return checked;
+  MountPoint mountpoint;
+  if (auto opened = mountpoint.open(options); !opened) return opened;
+  if (mountpoint.is_descriptor() && options.daemon.idle_timeout > 0) {
+    return codec::invalid("idle_timeout= needs a mount that cframefs makes, not " + mountpoint.path());
+  }
+  if (auto checked = check_log_place(options, mountpoint); !checked) return checked;
   frame::StoreFiles files(frame::system_files());
   Filesystem filesystem(files, options);
-  if (auto opened = filesystem.open_source(*is_file); !opened) return opened;
-  // Resolve the mount point now: in the background the working directory differs, and after mounting, a look-up of it
-  // would wait for this daemon's own answer.
-  auto mountpoint = real_path(options.mountpoint);
-  if (!mountpoint) return codec::Failure(mountpoint.error());
-  if (auto checked = check_no_overlap(filesystem.tree(), options.source, *mountpoint); !checked) return checked;
+  if (auto opened = filesystem.open_source(mountpoint.is_file()); !opened) return opened;
+  if (auto checked = mountpoint.check(filesystem.tree(), options); !checked) return checked;
   MountGuard guard;
-  if (auto started = guard.start(*mountpoint); !started) log_warning(codec::describe(started.error()));
+  if (!mountpoint.is_descriptor()) {
+    // The guard keeps no standard error.
+    const LogSettings log = log_of(options.daemon, false);
+    if (auto started = guard.start(mountpoint.path(), log); !started) log_warning(codec::describe(started.error()));
+  }
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   // A background process is not the main process of a service.
   const ServiceManager manager(foreground ? notify_socket() : std::string());
-  FuseAdapter adapter(filesystem, [&ready, &manager] {
+  const LogSettings log = log_of(options.daemon, foreground);
+  const std::string source = absolute_source(options.source);
+  FuseAdapter adapter(filesystem, [&] {
+    log_info(fmt::format("mounted {} on {} ({})", source, mountpoint.path(),
+                         filesystem.is_read_only() ? "read-only" : "read-write"));
     ready.notify_parent();
     report_state(manager, "READY=1");
   });
   if (auto mounted =
-          adapter.mount(*mountpoint, mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
+          adapter.mount(mountpoint.path(), mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
       !mounted)
     return mounted;
-  if (const auto mount = mount_at(*mountpoint)) {
+  mountpoint.mounted();
+  const auto mount = mountpoint.is_descriptor() ? std::nullopt : mount_at(mountpoint.path());
+  if (mount) {
     guard.mounted(*mount);
     raise_readahead(*mount);
   }
-  if (foreground) return serve(filesystem, adapter, guard, manager, options);
-
-  const pid_t child = fork();
-  if (child < 0) {
-    const int why = errno;
-    adapter.unmount();
-    return codec::io_error(why, "go to the background");
-  }
-  if (child > 0) {
-    // The mount belongs to the child now, so this process must not destroy the session or unmount.
-    guard.leave();
-    const bool serves = ready.wait();
-    if (!serves) std::fputs("cframefs: the daemon ended before the mount served; see the system log\n", stderr);
-    std::fflush(nullptr);
-    _exit(serves ? 0 : 3);
-  }
-  ready.close_reader();
-  log_to(LogTarget::syslog, options.daemon.debug);
-  detach_from_terminal();
-  const bool served = serve(filesystem, adapter, guard, manager, options).has_value();
-  std::_Exit(served ? 0 : 3);
+  const Served served{filesystem, adapter, guard, options, mountpoint.path(), mount, manager};
+  if (!foreground) return serve_in_background(served, ready, log);
+  if (auto begun = log_to(log); !begun) return begun;
+  return serve(served);
 }
 
 }  // namespace cframefs::fs

@@ -17,7 +17,7 @@
 #include "fs/fuse/daemon.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/service_loop.h"
-#include "fs/fuse/shutdown_handler.h"
+#include "fs/fuse/signal_handler.h"
 #include "fs/util/log.h"
 
 namespace cframefs::fs {
@@ -52,6 +52,8 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
   if ((connection->capable & FUSE_CAP_POSIX_ACL) == 0) log_warning(kNoAcls);
   connection->want |= connection->capable & kAccess;
+  // The ACLs of the source would grant other rights than those shown.
+  if (options.shown.are_set()) connection->want &= ~static_cast<unsigned>(FUSE_CAP_POSIX_ACL);
   if (options.kernel_cache.writeback && (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0)
     connection->want |= FUSE_CAP_WRITEBACK_CACHE;
   connection->max_read = FuseAdapter::kMaxRead;
@@ -171,16 +173,35 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
   return {};
 }
 
-codec::Result<void> FuseAdapter::serve(unsigned threads) {
+codec::Result<std::string> FuseAdapter::serve(const ServiceOptions& service) {
+  using Request = SignalHandler::Request;
   // The option -s serves debugging: exactly one thread.
-  ServiceLoop loop(session_, threads, threads == 1 ? 1 : kMaxServiceThreads,
-                   [this] { filesystem_.read_path().pool().relieve(); });
-  ShutdownHandler stop(
-      session_, [this] { flush_page_cache(); }, [&loop] { loop.interrupt(); });
-  if (auto started = stop.start(); !started) return started;
+  ServiceLoop loop(
+      session_, service.threads, service.threads == 1 ? 1 : kMaxServiceThreads,
+      [this] { filesystem_.read_path().pool().relieve(); }, service.idle,
+      [](const IdleSchedule::Due& due) {
+        if (due.release) SignalHandler::request(Request::release_memory);
+        if (due.unmount) SignalHandler::request(Request::unmount_idle);
+      });
+  SignalHandler signals(
+      session_, {.flush_dirty_pages = [this] { flush_page_cache(); },
+                 .interrupt = [&loop] { loop.interrupt(); },
+                 .drop_caches = [this] { drop_caches(); },
+                 .report = [this] { log_info("statistics: " + filesystem_.files().control().statistics_line()); },
+                 .release_memory = [this] { filesystem_.release_memory(); },
+                 .unmount_idle = service.unmount_idle});
+  if (auto started = signals.start(); !started) return codec::Failure(started.error());
   auto served = loop.run();
-  stop.finish();
-  return served;
+  std::string ended_by = signals.finish();
+  if (const auto rest = refusals_.rest()) log_info(*rest);
+  if (!served) return codec::Failure(served.error());
+  return ended_by;
+}
+
+void FuseAdapter::drop_caches() {
+  reopen_log();
+  filesystem_.drop_caches();
+  log_info("SIGHUP: caches dropped");
 }
 
 void FuseAdapter::ready(std::uint32_t protocol) {

@@ -14,12 +14,21 @@
 #include "codec/base/error.h"
 #include "codec/base/turns.h"
 #include "fs/filesystem.h"
+#include "fs/fuse/idle_schedule.h"
 #include "fs/fuse/kernel_notifications.h"
 #include "fs/fuse/open_handles.h"
+#include "fs/util/refusal_log.h"
 
 struct fuse_session;
 
 namespace cframefs::fs {
+
+/// How a session is served.
+struct ServiceOptions {
+  unsigned threads = 1;  // 1 or more
+  IdleLimits idle;
+  std::function<void()> unmount_idle;  // called when idle.unmount has passed; may wait for requests
+};
 
 class FuseAdapter {
  public:
@@ -37,8 +46,8 @@ class FuseAdapter {
 
   /// Mounts. `arguments`: mount options in the syntax of "-o", one each.
   codec::Result<void> mount(const std::string& mountpoint, const std::vector<std::string>& arguments, bool debug);
-  /// Serves until the mount is gone or a signal asks to stop. `threads`: 1 or more.
-  codec::Result<void> serve(unsigned threads);
+  /// Serves until the mount is gone or a signal asks to stop. Returns the name of that signal, or nothing.
+  codec::Result<std::string> serve(const ServiceOptions& service);
   /// Unmounts. Calls `release_readers`, which aborts the connection, if the kernel blocks a notification for a reader
   /// that no thread answers any more.
   void unmount(const std::function<void()>& release_readers = [] {});
@@ -54,6 +63,7 @@ class FuseAdapter {
   /// Turns of requests for entries of large directories: half as many as processors. With as many as processors, small
   /// requests were measured to wait 3 to 31 times as long as on an idle mount.
   codec::Turns& listings() { return listings_; }
+  RefusalLog& refusals() { return refusals_; }
   /// Called when the kernel's INIT has arrived. `protocol`: the minor number of the kernel's protocol.
   void ready(std::uint32_t protocol);
   /// Returns true if O_WRONLY handles should bypass the kernel's page cache, which makes writes twice as fast. Requires
@@ -67,6 +77,7 @@ class FuseAdapter {
   bool refuses_cached_writes() const { return refuses_cached_writes_; }
 
  private:
+  void drop_caches();
   /// Makes the kernel write its dirty pages to the daemon.
   void flush_page_cache();
 
@@ -79,6 +90,7 @@ class FuseAdapter {
   OpenHandles<FileHandle> files_;
   OpenHandles<DirectoryHandle> directories_;
   codec::Turns listings_;
+  RefusalLog refusals_;
   KernelNotifications notifications_;
 };
 

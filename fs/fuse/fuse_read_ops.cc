@@ -263,7 +263,7 @@ void register_read_ops(fuse_lowlevel_ops& ops) {
   ops.read = answered<on_read, Abandon::when_interrupted>;
   ops.lseek = answered<on_lseek>;
   ops.statfs = answered<on_statfs>;
-  ops.getxattr = answered<on_getxattr>;
+  ops.getxattr = answered<on_getxattr, Abandon::when_ending, Subject::node>;
   ops.listxattr = answered<on_listxattr>;
 }
 

@@ -14,6 +14,7 @@
 
 #include "fs/fuse/fuse_adapter.h"
 #include "fs/fuse/pending_request.h"
+#include "fs/fuse/refusals.h"
 #include "fs/util/errno_table.h"
 #include "fs/util/no_memory.h"
 
@@ -64,11 +65,13 @@ inline void reply_errno(fuse_req_t request, int error) {
   reply_with([&] { return fuse_reply_err(request, error); });
 }
 inline void reply_error(fuse_req_t request, const codec::Error& error) {
+  note_refusal(error);
   reply_errno(request, to_errno(error));
 }
 template <class T>
 void reply_result(fuse_req_t request, const codec::Result<T>& result) {
-  reply_errno(request, result ? 0 : to_errno(result.error()));
+  if (!result) return reply_error(request, result.error());
+  reply_errno(request, 0);
 }
 
 inline fuse_entry_param entry_of(const Attributes& attributes) {
@@ -105,21 +108,40 @@ PendingRequest::Handles handles_in(const Arguments&... arguments) {
   return handles;
 }
 
-template <auto Handle, Abandon kAbandon>
+/// Returns the first node among the arguments of a request, and the name that follows it.
+inline PendingRequest::Target target_of() {
+  return {};
+}
+template <class... Rest>
+PendingRequest::Target target_of(fuse_ino_t node, const Rest&... /*rest*/) {
+  return {node, nullptr};
+}
+template <class... Rest>
+PendingRequest::Target target_of(fuse_ino_t node, const char* name, const Rest&... /*rest*/) {
+  return {node, name};
+}
+template <class Other, class... Rest>
+PendingRequest::Target target_of(const Other& /*argument*/, const Rest&... rest) {
+  return target_of(rest...);
+}
+
+template <auto Handle, Abandon kAbandon, Subject kSubject>
 struct Answered;
-template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...), Abandon kAbandon>
-struct Answered<Handle, kAbandon> {
+template <class... Arguments, void (*Handle)(fuse_req_t, Arguments...), Abandon kAbandon, Subject kSubject>
+struct Answered<Handle, kAbandon, kSubject> {
   static void call(fuse_req_t request, Arguments... arguments) {
     PendingRequest& pending = *PendingRequest::current();
-    pending.start(request, kAbandon, handles_in(arguments...));
+    PendingRequest::Target target = target_of(arguments...);
+    if (kSubject == Subject::node) target.name = nullptr;
+    pending.start(request, kAbandon, handles_in(arguments...), target);
     if (!try_in_memory([&] { Handle(request, arguments...); })) reply_errno(request, ENOMEM);
     pending.finish();
   }
 };
 /// The handler, which answers ENOMEM if an allocation fails. REQUIRES: the handler throws only before it has replied,
 /// and uses the request only to reply.
-template <auto Handle, Abandon kAbandon = Abandon::when_ending>
-constexpr auto answered = &Answered<Handle, kAbandon>::call;
+template <auto Handle, Abandon kAbandon = Abandon::when_ending, Subject kSubject = Subject::entry>
+constexpr auto answered = &Answered<Handle, kAbandon, kSubject>::call;
 
 /// Registers the requests that change nothing: fs/fuse/fuse_read_ops.cc.
 void register_read_ops(fuse_lowlevel_ops& ops);

@@ -112,10 +112,15 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     try_in_memory([&] { close_handle(adapter, info); });
 }
 
+/// Returns the mode of a new file, without set-ID bits if the mount shows owners that are not those of the source.
+mode_t mode_of_new(mode_t mode) {
+  return this_filesystem().options().shown.are_set() ? mode & ~kSetIds : mode;
+}
+
 void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
-  auto created =
-      adapter.filesystem().names().create(parent, name, info->flags, mode, this_caller(), *PendingRequest::current());
+  auto created = adapter.filesystem().names().create(parent, name, info->flags, mode_of_new(mode), this_caller(),
+                                                     *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
   fill_open(adapter, info, std::move(created->handle));
@@ -141,7 +146,7 @@ void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mo
 }
 
 void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-  reply_entry(request, this_filesystem().names().make_node(parent, name, mode, device, this_caller(),
+  reply_entry(request, this_filesystem().names().make_node(parent, name, mode_of_new(mode), device, this_caller(),
                                                            *PendingRequest::current()));
 }
 
@@ -286,8 +291,8 @@ void register_write_ops(fuse_lowlevel_ops& ops) {
   ops.fsyncdir = answered<on_fsyncdir, Abandon::when_interrupted>;
   ops.fallocate = answered<on_fallocate, Abandon::never>;
   ops.copy_file_range = answered<on_copy_file_range, Abandon::when_interrupted>;
-  ops.setxattr = answered<on_setxattr>;
-  ops.removexattr = answered<on_removexattr>;
+  ops.setxattr = answered<on_setxattr, Abandon::when_ending, Subject::node>;
+  ops.removexattr = answered<on_removexattr, Abandon::when_ending, Subject::node>;
 }
 
 }  // namespace cframefs::fs

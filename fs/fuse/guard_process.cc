@@ -17,10 +17,9 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "fs/util/log.h"
+#include "fs/util/unmount.h"
 
 namespace cframefs::fs {
 namespace {
@@ -115,21 +114,6 @@ bool abort_connection(const MountIdentity& mount) {
   return aborted;
 }
 
-/// Unmounts by fusermount3, which may do so for an ordinary user.
-bool unmount_as_user(const std::string& mountpoint) {
-  const pid_t child = fork();
-  if (child == 0) {
-    execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint.c_str(), nullptr);
-    _exit(127);
-  }
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = waitpid(child, &status, 0);
-  } while (ended < 0 && errno == EINTR);
-  return child > 0 && ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 /// Aborts the connection and unmounts, if the mount still exists. Leaves alone a mount that has replaced or covers it.
 void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
   // Kept open, so that the mount's device number cannot be reused by another mount.
@@ -148,7 +132,7 @@ void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
   }
   if (!uppermost) {
     log_error(mountpoint + ": the daemon has ended; its guard cannot unmount it, because another mount covers it");
-  } else if (unmount_as_user(mountpoint)) {
+  } else if (unmount_by_helper(mountpoint, Unmounting::lazy)) {
     log_warning(mountpoint + ": the daemon has ended without unmounting; its guard has unmounted it");
   } else {
     log_error(mountpoint + ": the daemon has ended, and its guard cannot unmount it");
@@ -195,7 +179,7 @@ void name_guard(const std::string& mountpoint) {
   set_title("cframefs: guard of " + mountpoint);
 }
 
-void guard_mount(const std::string& mountpoint, int messages, int life) {
+void guard_mount(const std::string& mountpoint, const LogSettings& settings, int messages, int life) {
   leave_everything(messages, life);
   State state;
   std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
@@ -206,7 +190,7 @@ void guard_mount(const std::string& mountpoint, int messages, int life) {
     state.is_over = state.is_over || daemon_ended;
   }
   if (!state.is_dismissed && state.mount) {
-    log_to(LogTarget::syslog, false);
+    static_cast<void>(log_to(settings));
     end_mount(mountpoint, *state.mount);
   }
   _exit(0);

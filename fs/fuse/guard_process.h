@@ -1,11 +1,12 @@
 // The process of a mount's guard: waits for the daemon's end, then ends the mount. Used by fs/fuse/mount_guard.h only.
 //
-// Thread safety: one thread, in a process of its own. Errors: to the system log.
+// Thread safety: one thread, in a process of its own. Errors: to the log.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "fs/util/log.h"
 #include "fs/util/mount_info.h"
 
 namespace cframefs::fs {
@@ -28,8 +29,8 @@ void ignore_signals();
 /// Sets the name of the process that `ps` shows: "cframefs: guard of MOUNTPOINT". Children inherit it.
 void name_guard(const std::string& mountpoint);
 
-/// Runs the guard and never returns. `messages`: a socket that receives GuardMessage; `life`: the reading end of a pipe
-/// that ends with the daemon. Both are above the standard streams. Closes all other descriptors.
-[[noreturn]] void guard_mount(const std::string& mountpoint, int messages, int life);
+/// Runs the guard and never returns. `settings`: its log. `messages`: a socket that receives GuardMessage; `life`: the
+/// reading end of a pipe that ends with the daemon. Both are above the standard streams. Closes all other descriptors.
+[[noreturn]] void guard_mount(const std::string& mountpoint, const LogSettings& settings, int messages, int life);
 
 }  // namespace cframefs::fs

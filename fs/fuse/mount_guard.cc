@@ -64,7 +64,7 @@ MountGuard::~MountGuard() {
   dismiss();
 }
 
-codec::Result<void> MountGuard::start(const std::string& mountpoint) {
+codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSettings& settings) {
   std::array<int, 2> messages = {-1, -1};
   std::array<int, 2> life = {-1, -1};
   const bool piped =
@@ -85,7 +85,7 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint) {
     if (guard != 0) _exit(guard < 0 ? 1 : 0);
     ::close(messages[0]);
     ::close(life[1]);
-    guard_mount(mountpoint, messages[1], life[0]);
+    guard_mount(mountpoint, settings, messages[1], life[0]);
   }
   close_one(messages[1]);
   close_one(life[0]);

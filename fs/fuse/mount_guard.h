@@ -20,6 +20,7 @@
 
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
+#include "fs/util/log.h"
 #include "fs/util/mount_info.h"
 
 namespace cframefs::fs {
@@ -32,7 +33,8 @@ class MountGuard {
   MountGuard& operator=(const MountGuard&) = delete;
 
   /// Starts the guard's process. REQUIRES: no thread runs and nothing is mounted yet. `mountpoint`: resolved.
-  codec::Result<void> start(const std::string& mountpoint);
+  /// `settings`: the log of the guard.
+  codec::Result<void> start(const std::string& mountpoint, const LogSettings& settings);
   /// Sends the guard the mount to guard.
   void mounted(const MountIdentity& mount) const;
   /// Called in the serving process: from now on the guard ends the mount when this process ends.

@@ -22,13 +22,14 @@ void PendingRequest::set_current(PendingRequest* pending) {
   current_request = pending;
 }
 
-void PendingRequest::start(fuse_req* request, Abandon abandon, const Handles& handles) {
+void PendingRequest::start(fuse_req* request, Abandon abandon, const Handles& handles, const Target& target) {
   const fuse_ctx* context = fuse_req_ctx(request);
   request_ = request;
   adapter_ = static_cast<FuseAdapter*>(fuse_req_userdata(request));
   caller_ = {context->uid, context->gid, context->pid, context->umask};
   abandon_ = abandon;
   handles_ = handles;
+  target_ = target;
   asked_at_ = Clock::now();
   state_.store(abandon == Abandon::never ? State::claimed : State::pending, std::memory_order_release);
 }

@@ -38,6 +38,12 @@ enum class Abandon : std::uint8_t {
   when_interrupted  // also if the caller handles a SIGINT: EINTR leaves the outcome open
 };
 
+/// What the first arguments of a request name.
+enum class Subject : std::uint8_t {
+  entry,  // a node, or an entry of a directory
+  node    // a node; the name behind it belongs to something else
+};
+
 class PendingRequest final : public ChangePermit {
  public:
   using Handles = std::array<std::uint64_t, 2>;  // as the kernel has them; 0: none
@@ -47,7 +53,13 @@ class PendingRequest final : public ChangePermit {
   /// Sets what current() returns on the calling thread.
   static void set_current(PendingRequest* pending);
 
-  void start(fuse_req* request, Abandon abandon, const Handles& handles);
+  /// The node or entry that a request is about, for messages.
+  struct Target {
+    std::uint64_t node = 0;      // 0: none
+    const char* name = nullptr;  // of an entry of `node`; valid while the handler runs
+  };
+
+  void start(fuse_req* request, Abandon abandon, const Handles& handles, const Target& target);
   /// Returns true if this thread must answer the request; false if it has been answered and is freed.
   bool claim();
   /// Begins a change: the request cannot be abandoned until end(). EINTR: it has been abandoned already.
@@ -58,6 +70,7 @@ class PendingRequest final : public ChangePermit {
   /// The adapter and the caller of the request, also after it was answered.
   FuseAdapter& adapter() const { return *adapter_; }
   const Caller& caller() const { return caller_; }
+  const Target& target() const { return target_; }
   /// Returns true if the caller still waits. Reads /proc at most every kAskPause, and never for a younger request,
   /// because this costs more than decoding a small block.
   bool is_waited_for();
@@ -80,6 +93,7 @@ class PendingRequest final : public ChangePermit {
   Caller caller_{};
   Abandon abandon_ = Abandon::never;
   Handles handles_{};
+  Target target_{};               // used by the answering thread only
   Clock::time_point asked_at_{};  // the last time when the caller was known to wait; used by the answering thread only
 };
 

@@ -99,11 +99,14 @@ struct ServiceLoop::Worker {
   PendingRequest pending;
 };
 
-ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve)
+ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve,
+                         IdleLimits limits, std::function<void(const IdleSchedule::Due&)> on_idle)
     : session_(session),
       relieve_(std::move(relieve)),
+      on_idle_(std::move(on_idle)),
       busy_poll_(std::thread::hardware_concurrency() > 1),
-      roster_(threads, most) {
+      roster_(threads, most),
+      idle_(limits) {
   for (unsigned i = 0; i < std::max(threads, most); ++i)
     workers_.push_back(std::make_unique<Worker>());
 }
@@ -245,11 +248,7 @@ void ServiceLoop::supervise() {
     {
       codec::MutexLock lock(mutex_);
       if (quiet >= kQuietLooks) {
-        sleeps_ = true;
-        // A thread that took a request before sleeps_ was set does not wake this thread: check the roster.
-        while (sleeps_ && !roster_.is_busy() && fuse_session_exited(session_) == 0)
-          taken_.wait(mutex_);
-        sleeps_ = false;
+        sleep_until_request();
         quiet = 0;
       }
       taken_.wait_for(mutex_, ServiceRoster::kStallLimit);
@@ -273,6 +272,24 @@ void ServiceLoop::supervise() {
     }
     if (calls) wake_all();
   }
+}
+
+void ServiceLoop::sleep_until_request() {
+  sleeps_ = true;
+  idle_.begin(IdleSchedule::Clock::now());
+  // A thread that took a request before sleeps_ was set does not wake this thread: check the roster.
+  while (sleeps_ && !roster_.is_busy() && fuse_session_exited(session_) == 0) {
+    const auto next = idle_.next();
+    if (!next) {
+      taken_.wait(mutex_);
+      continue;
+    }
+    const auto now = IdleSchedule::Clock::now();
+    if (now < *next) taken_.wait_for(mutex_, std::chrono::ceil<std::chrono::milliseconds>(*next - now));
+    if (!sleeps_ || roster_.is_busy()) break;
+    if (const auto due = idle_.take_due(IdleSchedule::Clock::now()); due.release || due.unmount) on_idle_(due);
+  }
+  sleeps_ = false;
 }
 
 void ServiceLoop::wake_supervisor() {

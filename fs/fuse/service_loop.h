@@ -2,7 +2,8 @@
 // loop in two ways: one thread serves alone where that is faster (fs/fuse/busy_poll_policy.h), and spare threads
 // replace those whose requests are slow (fs/fuse/service_roster.h).
 //
-// A supervisor thread examines the service threads every 2 ms while requests are being answered, and sleeps otherwise.
+// A supervisor thread examines the service threads every 2 ms while requests are being answered, and sleeps otherwise,
+// but for the steps of an idle mount (fs/fuse/idle_schedule.h).
 //
 // Thread safety: run() once; interrupt() by any other thread while run() is active and SIGUSR1 is caught. Ownership:
 // borrows the session, which must outlive it. Errors: io.
@@ -19,6 +20,7 @@
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
 #include "fs/fuse/busy_poll_policy.h"
+#include "fs/fuse/idle_schedule.h"
 #include "fs/fuse/service_roster.h"
 
 struct fuse_session;
@@ -29,7 +31,9 @@ class ServiceLoop {
  public:
   /// `threads`: how many take requests, 1 or more. `most`: how many exist, including those whose requests are slow.
   /// `relieve`: called by any of them when there is no memory to receive a request; frees memory kept only for speed.
-  ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve);
+  /// `on_idle`: called by the supervisor with the steps that are due; must not wait.
+  ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve, IdleLimits limits,
+              std::function<void(const IdleSchedule::Due&)> on_idle);
   ~ServiceLoop();
   ServiceLoop(const ServiceLoop&) = delete;
   ServiceLoop& operator=(const ServiceLoop&) = delete;
@@ -56,18 +60,22 @@ class ServiceLoop {
   void be_spare(Worker& worker, int thread);
   /// The supervisor's loop.
   void supervise();
+  /// Waits for a request, and carries out the steps of an idle mount until then.
+  void sleep_until_request() REQUIRES(mutex_);
   void wake_supervisor();
   void kick_others(int thread);
   void wake_all();
 
   fuse_session* const session_;
   const std::function<void()> relieve_;
+  const std::function<void(const IdleSchedule::Due&)> on_idle_;
   BusyPollPolicy busy_poll_;
   ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<int> failed_{0};       // errno
   std::atomic<bool> sleeps_{false};  // the supervisor sleeps until a request is taken
   codec::Mutex mutex_;
+  IdleSchedule idle_ GUARDED_BY(mutex_);
   codec::CondVar changed_;  // parked and spare threads wait for a change of roles
   codec::CondVar taken_;    // the supervisor waits for a request to be taken
 };

@@ -25,6 +25,9 @@
 
 namespace cframefs::fs {
 
+/// The mode bits with which a program gets the rights of its file's owner or group.
+inline constexpr mode_t kSetIds = S_ISUID | S_ISGID;
+
 /// Attributes of a file, as the mount shows them to the kernel.
 struct Attributes {
   NodeId node = 0;

@@ -1,9 +1,11 @@
 #include "fs/mount/mount_context.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <utility>
 
+#include "fs/util/log.h"
 #include "fs/util/memory_limits.h"
 
 namespace cframefs::fs {
@@ -25,6 +27,22 @@ MountContext::MountContext(frame::FileOps& file_ops, MountOptions mount_options,
       index_cache(std::make_shared<frame::IndexCache>()),
       watcher(std::move(reporter)) {
   if (options.statistics) statistics.enable_histograms();
+}
+
+codec::Result<void> MountContext::check_writable(const char* doing) {
+  switch (read_only.load(std::memory_order_relaxed)) {
+    case ReadOnly::no:
+      return {};
+    case ReadOnly::option:
+      if (!is_kernel_writable || !is_kernel_writable()) break;
+      if (read_only.exchange(ReadOnly::no) != ReadOnly::no) log_info("the mount is read-write since a remount");
+      return {};
+    case ReadOnly::offset:
+      return codec::io_error(EROFS, doing, "a mount with offset= is read-only");
+    case ReadOnly::source:
+      return codec::io_error(EROFS, doing, "the filesystem of the source is read-only");
+  }
+  return codec::io_error(EROFS, doing, "the mount has the option ro");
 }
 
 }  // namespace cframefs::fs

@@ -5,7 +5,9 @@
 // order: fs/doc/threads-and-locks.md. Ownership: one for a mount; outlives its parts, which refer to it. Units: bytes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "codec/base/mutex.h"
@@ -23,6 +25,14 @@
 #include "fs/util/worker_pool.h"
 
 namespace cframefs::fs {
+
+/// Why a mount is read-only.
+enum class ReadOnly : std::uint8_t {
+  no,
+  option,  // `ro`: until root remounts it
+  offset,  // a frame inside a file
+  source   // the filesystem of the source is read-only
+};
 
 struct MountContext {
   /// `reporter`: called with the changes that the watcher sees.
@@ -43,13 +53,21 @@ struct MountContext {
   WorkerPool workers;
   Watcher watcher;
   bool root_is_file = false;  // the mount point is a regular file: the root is the view of the one frame
-  bool read_only = true;      // by the option, or because of the source or `offset`
+  std::atomic<ReadOnly> read_only{ReadOnly::source};
+  /// Returns whether the kernel lets programs write to the mount. The daemon sets it before the mount serves.
+  std::function<bool()> is_kernel_writable;
   /// Held while an entry is created, renamed or removed; taken before any node's mutexes.
   codec::Mutex changes;
   /// Keeps names on disk and the places of nodes consistent: held exclusive while an entry is renamed or removed in
   /// both, shared while a place from the table is used on disk or the reverse. Taken after `changes`, the mutexes of
   /// commits and Node::change_mutex, before the other mutexes of nodes and layers.
   codec::SharedMutex names;
+
+  bool is_read_only() const { return read_only.load(std::memory_order_relaxed) != ReadOnly::no; }
+  /// Returns EROFS with the reason if nothing may be changed. The kernel does not report a remount: so a change that
+  /// arrives in spite of `ro` makes the function look whether root has remounted the mount read-write. `doing`: the
+  /// operation.
+  codec::Result<void> check_writable(const char* doing);
 };
 
 /// Returns the number of threads that decode ahead.

@@ -12,10 +12,11 @@
 namespace cframefs::fs {
 
 codec::Result<HeldDirectory> Entries::directory_to_change(NodeId parent) {
-  if (mount_.read_only) return refused(EROFS, "change");
+  if (auto writable = mount_.check_writable("change"); !writable) return codec::Failure(writable.error());
   const std::shared_ptr<Node> directory = mount_.nodes.find(parent);
   if (!directory) return no_such_node();
-  if (directory->role != NodeRole::stored || mount_.tree.is_single_file()) return refused(EPERM, "change");
+  if (directory->role != NodeRole::stored || mount_.tree.is_single_file())
+    return refused(EPERM, "change", {}, "the directory is made up by the mount");
   return mount_.directories.open(parent);
 }
 
@@ -25,7 +26,8 @@ codec::Result<HeldDirectory> Entries::directory_for_new(NodeId parent, const std
   // A lock file of a frame would never show, so it cannot be created.
   if (const std::string_view locked = NameMapper::locked_name(name); !locked.empty()) {
     auto kind = mount_.tree.kind_of((*directory)->handle(), NameMapper::on_disk(std::string(locked)));
-    if (kind && is_container(*kind)) return refused(EPERM, "create", name);
+    if (kind && is_container(*kind))
+      return refused(EPERM, "create", name, "the name is that of the lock file of a frame");
   }
   auto taken = mount_.tree.find((*directory)->handle(), name);
   if (taken) return refused(EEXIST, "create", name);

@@ -26,9 +26,11 @@ struct Entry {
   const std::string& name() const { return place.name; }
 };
 
-/// Returns the error of a change that is refused.
-inline codec::Failure refused(int why, const char* doing, const std::string& path = {}) {
-  codec::Failure failure = codec::io_error(why, doing);
+inline constexpr const char* kOtherKind = "it would make a frame of a plain file, or the reverse";
+
+/// Returns the error of a change that is refused. `cause`: what errno does not say.
+inline codec::Failure refused(int why, const char* doing, const std::string& path = {}, const char* cause = "") {
+  codec::Failure failure = codec::io_error(why, doing, cause);
   failure.value().path = path;
   return failure;
 }

@@ -4,6 +4,8 @@
 #include <climits>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "fs/util/no_memory.h"
 
 namespace cframefs::fs {
@@ -32,7 +34,10 @@ codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name
     const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
     // A file with a name of this length cannot be created either.
     if (!found && found.error().sys == ENOENT && name.size() > longest_name())
-      return codec::io_error(ENAMETOOLONG, "lookup");
+      return codec::io_error(
+          ENAMETOOLONG, "lookup",
+          fmt::format("the name has {} bytes; a new file may have {}, because it gets a suffix on disk", name.size(),
+                      longest_name()));
     if (!is_stale) return found;
     if (attempt == kLookupAttempts) return codec::io_error(ENOENT, "lookup");
   }
@@ -71,7 +76,7 @@ std::shared_ptr<Node> Lookups::committing_at(const DirEntry& place) const {
 
 std::size_t Lookups::longest_name() const {
   // A new file becomes a frame, whose name on disk has a suffix.
-  return mount_.read_only ? NAME_MAX : NAME_MAX - mount_.tree.rules().new_name("").size();
+  return mount_.is_read_only() ? NAME_MAX : NAME_MAX - mount_.tree.rules().new_name("").size();
 }
 
 }  // namespace cframefs::fs

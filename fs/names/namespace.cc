@@ -74,10 +74,11 @@ codec::Result<Attributes> Namespace::link(NodeId id, NodeId parent, const std::s
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
   if (!node) return no_such_node();
   // Some commits replace a frame by a new file: other names would keep leading to the old file.
-  if (node->role != NodeRole::stored || is_container(node->kind)) return refused(EPERM, "link");
+  if (node->role != NodeRole::stored || is_container(node->kind))
+    return refused(EPERM, "link", {}, "a frame has one name only");
   auto directory = entries_.directory_for_new(parent, name);
   if (!directory) return codec::Failure(directory.error());
-  if (!mount_.tree.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name);
+  if (!mount_.tree.keeps_kind(node->kind, name)) return refused(EXDEV, "link", name, kOtherKind);
   auto file = node_files_.open_file(*node, O_PATH);
   if (!file) return codec::Failure(file.error());
   const frame::OpenFile opened = (*file)->handle();
@@ -100,7 +101,8 @@ codec::Result<void> Namespace::remove(NodeId parent, const std::string& name, bo
 
 codec::Result<void> Namespace::rename(NodeId from_parent, const std::string& from_name, NodeId to_parent,
                                       const std::string& to_name, unsigned flags, ChangePermit& permit) {
-  if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return refused(EINVAL, "rename");
+  if ((flags & ~static_cast<unsigned>(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0)
+    return refused(EINVAL, "rename", {}, "only RENAME_NOREPLACE and RENAME_EXCHANGE are supported");
   for (int attempt = 1;; ++attempt) {
     if (const auto writer = entries_.committing_entry(from_parent, from_name)) CommitPause::wait(*writer);
     if (const auto writer = entries_.committing_entry(to_parent, to_name)) CommitPause::wait(*writer);

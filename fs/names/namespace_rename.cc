@@ -40,10 +40,10 @@ codec::Result<void> Namespace::rename_entry(NodeId from_parent, const std::strin
     if (target)
       stored = NameMapper::on_disk(mount_.tree.links().link_name((*to_directory)->handle(), to_name, *target));
   }
-  if (stored.empty()) return refused(EXDEV, "rename", to_name);
+  if (stored.empty()) return refused(EXDEV, "rename", to_name, "no name on disk would show as this one");
   const Entry to{{to_parent, stored}, *to_directory, from->kind};
   if (replaced && replaced->place == from->place) return {};
-  if (!mount_.tree.keeps_kind(from->kind, stored)) return refused(EXDEV, "rename", stored);
+  if (!mount_.tree.keeps_kind(from->kind, stored)) return refused(EXDEV, "rename", stored, kOtherKind);
   return move_entry(*from, replaced, to);
 }
 
@@ -130,7 +130,7 @@ codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
   };
   // Names on disk with different suffixes cannot be exchanged in one step.
   if (is_container(one.kind) != is_container(other.kind) || suffix(one) != suffix(other)) {
-    return refused(EINVAL, "rename", one.name());
+    return refused(EINVAL, "rename", one.name(), "entries of different kinds cannot be exchanged in one step");
   }
   {
     const std::shared_ptr<WriteBack> one_writer = entries_.write_back_at(one.place);

@@ -58,6 +58,12 @@ class ReadPath {
   /// Logs errors that were noted, each once. REQUIRES: they are damage, see damage_notes.h.
   void log_damage(const std::vector<codec::Error>& notes);
 
+  /// Returns the memory of cached blocks, idle buffers and idle contexts to the system.
+  void release_memory() {
+    pool_.relieve();
+    contexts_.clear();
+  }
+
   BlockCache& cache() { return cache_; }
   BufferPool& pool() { return pool_; }
 

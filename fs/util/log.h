@@ -1,7 +1,8 @@
-// The log of the daemon: lines to stderr in the foreground, to syslog in the background. Bytes that could break a line
-// or control a terminal, in a file name for instance, are written as \xNN.
+// The log of the daemon: lines to standard error, to the system log (syslog), or to a file. Bytes that could break a
+// line or control a terminal, in a file name for instance, are written as \xNN.
 //
-// Thread safety: all functions may be called concurrently after log_to().
+// Thread safety: all functions may be called concurrently after log_to(). Errors: a line that cannot be written is
+// counted; the next line that can be written reports the number (fs/util/log_sinks.h).
 #pragma once
 
 #include <atomic>
@@ -14,11 +15,23 @@
 
 namespace cframefs::fs {
 
-enum class LogTarget : std::uint8_t { standard_error, syslog };
+enum class LogTarget : std::uint8_t { standard_error, system_log, file };
+enum class LogLevel : std::uint8_t { error, warning, info, debug };
 
-/// Sets where lines go. `debug` enables log_debug().
-void log_to(LogTarget target, bool debug);
+struct LogSettings {
+  LogTarget target = LogTarget::standard_error;
+  std::string file;  // for LogTarget::file: an absolute path
+  LogLevel level = LogLevel::info;
+};
+
+/// Sets where lines go, and which. Error io: the file cannot be opened; the log then stays as it was.
+codec::Result<void> log_to(const LogSettings& settings);
+/// Returns the settings in force.
+const LogSettings& log_settings();
+/// Opens the log file again by its name, after logrotate(8) has renamed it. The old file stays in use if that fails.
+void reopen_log();
 void log_debug(const std::string& line);
+void log_info(const std::string& line);
 void log_warning(const std::string& line);
 void log_error(const std::string& line);
 

@@ -57,29 +57,44 @@ std::uint64_t unique_id_of(int directory, const char* path, int flags) {
   return (about.stx_mask & kUniqueId) != 0 ? about.stx_mnt_id : 0;
 }
 
+constexpr const char* kOurs = "fuse.cframefs";
+
 struct Line {
   MountIdentity mount;
   std::string place;
+  std::string flags;    // of the mount
+  std::string options;  // of the superblock
+  std::string type;
 };
 
 std::optional<Line> parse(const std::string& text) {
-  if (text.find(" - fuse.cframefs ") == std::string::npos) return {};
+  const std::size_t dash = text.find(" - ");
+  if (dash == std::string::npos) return {};
   std::istringstream fields(text);
   Line line;
   std::string parent;
   std::string root;
   char colon = 0;
   fields >> line.mount.id >> parent >> line.mount.device_major >> colon >> line.mount.device_minor >> root >>
-      line.place;
+      line.place >> line.flags;
   if (!fields) return {};
+  std::istringstream behind(text.substr(dash + 3));
+  std::string source;
+  behind >> line.type >> source >> line.options;
   return line;
 }
 
-void each_mount(const std::function<void(const Line&)>& look) {
+void each_filesystem(const std::function<void(const Line&)>& look) {
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string text; std::getline(mounts, text);) {
     if (const auto line = parse(text)) look(*line);
   }
+}
+
+void each_mount(const std::function<void(const Line&)>& look) {
+  each_filesystem([&](const Line& line) {
+    if (line.type == kOurs) look(line);
+  });
 }
 
 /// Returns whether a mount with this unique ID exists.
@@ -128,6 +143,37 @@ bool is_mounted(const MountIdentity& mount) {
   bool found = false;
   each_mount([&](const Line& line) {
     found = found || (line.mount.id == mount.id && device_numbers(line.mount) == device_numbers(mount));
+  });
+  return found;
+}
+
+std::optional<std::string> filesystem_at(const std::string& path) {
+  const std::string wanted = escape_blanks(path);
+  std::optional<std::string> found;
+  each_filesystem([&](const Line& line) {
+    if (line.place == wanted) found = line.type;
+  });
+  return found;
+}
+
+std::vector<std::string> mount_flags_at(const std::string& mountpoint) {
+  const std::string wanted = escape_blanks(mountpoint);
+  std::string flags;
+  each_mount([&](const Line& line) {
+    if (line.place == wanted) flags = line.flags;
+  });
+  std::vector<std::string> words;
+  std::istringstream list(flags);
+  for (std::string word; std::getline(list, word, ',');)
+    words.push_back(word);
+  return words;
+}
+
+bool is_writable(const MountIdentity& mount) {
+  bool found = false;
+  each_mount([&](const Line& line) {
+    const bool is_same = line.mount.id == mount.id && device_numbers(line.mount) == device_numbers(mount);
+    found = found || (is_same && (line.options + ",").starts_with("rw,"));
   });
   return found;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cframefs::fs {
 
@@ -24,8 +25,14 @@ std::string device_numbers(const MountIdentity& mount);
 
 /// Returns the topmost cframefs mount at a path. `mountpoint`: a resolved path.
 std::optional<MountIdentity> mount_at(const std::string& mountpoint);
+/// Returns the type of the filesystem that is mounted at a resolved path; nothing if it is no mount point.
+std::optional<std::string> filesystem_at(const std::string& path);
+/// Returns the options of the topmost cframefs mount at a path, those of the mount itself: "ro", "nosuid", …
+std::vector<std::string> mount_flags_at(const std::string& mountpoint);
 /// Returns whether the mount still exists in the mount namespace of this process.
 bool is_mounted(const MountIdentity& mount);
+/// Returns whether the kernel permits writing to the mount, by the options of its superblock.
+bool is_writable(const MountIdentity& mount);
 /// Returns whether the file of an open descriptor (O_PATH is enough) lies on this mount.
 bool lies_on(int fd, const MountIdentity& mount);
 

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "frame/array/array_view.h"
+#include "fs/util/log.h"
 
 namespace cframefs::fs {
 
@@ -41,6 +44,13 @@ struct KernelCacheOptions {
 
 /// How the process runs and mounts.
 struct DaemonOptions {
+  std::string log;                    // "syslog" or a file; empty: standard error in the foreground, else syslog
+  std::optional<LogLevel> log_level;  // none: info, or debug with `debug`
+  double cache_timeout = 60.0;        // seconds without a request before cached memory is released; 0: never
+  double idle_timeout = 0.0;          // seconds without a request before the daemon unmounts; 0: never
+  std::optional<unsigned> mkdir;      // mode of the mount point if it has to be made; none: it must exist
+  bool nonempty = false;              // do not warn of what the mount covers
+  bool remount = false;               // change the flags of a mount that exists
   bool foreground = false;
   bool debug = false;  // implies foreground
   bool single_thread = false;
@@ -52,6 +62,14 @@ struct DaemonOptions {
 struct BuildInfo {
   std::string version;
   std::string libfuse;
+};
+
+/// Owner and rights that all files show instead of those in the source. The kernel decides by what is shown.
+struct ShownRights {
+  std::optional<uid_t> user;
+  std::optional<gid_t> group;
+  std::optional<mode_t> umask;  // rights that no file shows
+  bool are_set() const { return user || group || umask; }
 };
 
 struct MountOptions {
@@ -74,6 +92,7 @@ struct MountOptions {
   double commit_interval = 5.0;              // seconds
   double lock_timeout = 5.0;  // seconds that a request waits for a frame that another program has locked; no option
 
+  ShownRights shown;
   NewFrameOptions new_frames;
   KernelCacheOptions kernel_cache;
   DaemonOptions daemon;

@@ -26,7 +26,7 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 10;
 constexpr std::string_view kShapeKey = "'shape': (";
 
 codec::Failure too_large() {
-  return codec::io_error(EFBIG, "write to an array");
+  return codec::io_error(EFBIG, "write to an array", "the array would be too large");
 }
 
 codec::Failure no_whole_rows(std::uint64_t size, std::uint64_t head, std::uint64_t row) {

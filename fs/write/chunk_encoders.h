@@ -53,6 +53,8 @@ class ChunkEncoders {
   /// Identifies the file that a chunk belongs to: an address, for comparison only.
   using Owner = const void*;
 
+  /// Frees contexts that are not in use.
+  void release_memory() { contexts_.clear(); }
   /// Queues a whole chunk, whose bytes must not change any more, for encoding. Files take turns.
   void encode_early(Owner owner, const codec::EncodeParameters& parameters, const DirtyLayer::Chunk& chunk);
   /// Encodes chunks of the file until at most `most` of them wait. Writers that outpace the encoders call this

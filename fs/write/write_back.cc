@@ -222,7 +222,9 @@ void WriteBack::chunk_filled(const DirtyLayer::Chunk& chunk) {
 codec::Result<void> WriteBack::check_size(std::uint64_t size) const {
   if (array_) return {};  // checked by ArrayChanges, against the array's own chunks
   constexpr auto kMaxChunks = static_cast<std::uint64_t>(frame::IndexEncoder::kMaxEntries);
-  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMaxChunks) return codec::io_error(EFBIG, "write");
+  if (size > 0 && (size - 1) / dirty_.chunksize() >= kMaxChunks) {
+    return codec::io_error(EFBIG, "write", fmt::format("a frame has at most {} chunks", kMaxChunks));
+  }
   return {};
 }
 

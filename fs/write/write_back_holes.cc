@@ -73,7 +73,7 @@ codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
 codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_t length) {
   constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
   if ((mode & ~kKnown) != 0) return codec::io_error(EOPNOTSUPP, "fallocate");
-  if (length == 0) return codec::io_error(EINVAL, "fallocate");
+  if (length == 0) return codec::io_error(EINVAL, "fallocate", "the length is 0");
   const bool is_hole = (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0;
   if (!is_hole) {
     if (auto there = check_room(at, length); !there) return there;

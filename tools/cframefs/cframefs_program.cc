@@ -6,6 +6,7 @@
 
 #include "frame/base/utf8_sanitize.h"
 #include "fs/fuse/daemon.h"
+#include "fs/fuse/remount.h"
 #include "tools/cframefs/mount_options.h"
 #include "tools/lib/io.h"
 #include "tools/lib/version_text.h"
@@ -30,7 +31,9 @@ int run_cframefs_program(int argc, char** argv) {
       break;
   }
   command->options.build = {kVersion, fs::fuse_library().version};
-  if (const auto served = fs::mount_and_serve(command->options); !served) {
+  const auto served =
+      command->options.daemon.remount ? fs::remount(command->options) : fs::mount_and_serve(command->options);
+  if (!served) {
     std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
     return status_of(served.error());
   }

@@ -9,6 +9,7 @@
 #include "codec/format/chunk_header.h"
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
+#include "tools/cframefs/life_options.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -214,6 +215,17 @@ const std::array kOptions = {
     OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
+    OptionSpec{"uid", "USER", "number of the user to whom all files appear to belong", set_uid},
+    OptionSpec{"gid", "GROUP", "number of the group to which all files appear to belong", set_gid},
+    OptionSpec{"umask", "OCTAL", "all files appear with all rights but these", set_umask},
+    OptionSpec{"mkdir", "", "make MOUNTPOINT if it is missing", set_mkdir},
+    OptionSpec{"nonempty", "", "do not warn of what the mount covers", set_nonempty},
+    OptionSpec{"remount", "", "with ro or rw: change a mount that exists", set_remount},
+    OptionSpec{"idle_timeout", "SECONDS", "unmount after this time without use, 0 = never (0)", set_idle_timeout},
+    OptionSpec{"cache_timeout", "SECONDS", "free the cache after this time without a request, 0 = never (60)",
+               set_cache_timeout},
+    OptionSpec{"log", "FILE|syslog", "where messages go (-f: standard error, else syslog)", set_log},
+    OptionSpec{"log_level", "error|warning|info|debug", "the least important messages to log (info)", set_log_level},
     OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may cache attributes (directories 1, files 0)",
                set_attr_timeout},
     OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may cache names (directories 1, files 0)",
@@ -239,9 +251,8 @@ constexpr std::array<std::string_view, 21> kPassedOn = {
     "rootcontext="};
 
 // Options of mount(8) or libfuse that cframefs refuses, and why.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRefused = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kRefused = {{
     {"blkdev", "a mount shows files, no block device"},
-    {"remount", "not supported: unmount, and mount with other options"},
     {"nosymfollow", "not supported: libfuse cannot pass it to the kernel"},
 }};
 
@@ -257,6 +268,13 @@ bool is_passed_on(std::string_view option) {
   });
 }
 
+/// Returns true for the options of a mount that only the kernel's table names.
+bool is_in_table(std::string_view option) {
+  static constexpr std::array<std::string_view, 4> kPrefixes = {"user_id=", "group_id=", "rootmode=", "blksize="};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return option.starts_with(prefix); });
+}
+
 /// Escapes commas and backslashes for libfuse's option list, as split_options() reads them.
 std::string escaped(std::string_view option) {
   std::string text;
@@ -268,6 +286,9 @@ std::string escaped(std::string_view option) {
 }
 
 Status apply_option(MountOptions& options, const std::string& option) {
+  if (const auto done = apply_mount_mkdir(options, option); !done) {
+    return invalid("option '" + option + "': " + done.error().reason);
+  }
   if (option.empty() || is_ignored(option)) return {};
   if (option == "debug") {
     options.daemon.debug = options.daemon.foreground = true;
@@ -281,6 +302,8 @@ Status apply_option(MountOptions& options, const std::string& option) {
     for (const auto& [refused, why] : kRefused) {
       if (option == refused) return invalid("option '" + option + "': " + std::string(why));
     }
+    // mount(8) repeats what the kernel's table says of the mount.
+    if (options.daemon.remount && is_in_table(option)) return {};
     if (!is_passed_on(option)) return invalid("unknown option '" + option + "' (-h lists the options)");
     options.daemon.fuse_options.push_back(escaped(option));
     // The kernel keeps the access times of the mount unchanged, and the daemon those of the source.
@@ -335,6 +358,17 @@ Status validate_combination(const MountOptions& options) {
   return {};
 }
 
+/// Returns true if a list of options contains `remount`, which decides what other options may be.
+bool has_remount(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (!arguments[i].starts_with("-o")) continue;
+    const bool is_apart = arguments[i] == "-o" && i + 1 < arguments.size();
+    const auto options = split_options(is_apart ? arguments[++i] : arguments[i].substr(2));
+    if (std::find(options.begin(), options.end(), "remount") != options.end()) return true;
+  }
+  return false;
+}
+
 /// Takes arguments from the front of a list.
 class Arguments {
  public:
@@ -378,6 +412,7 @@ Status apply_switch(MountCommand& command, const std::string& argument, Argument
 
 Result<MountCommand> parse_mount_command(const std::vector<std::string>& arguments) {
   MountCommand command;
+  command.options.daemon.remount = has_remount(arguments);
   std::vector<std::string> names;
   bool only_names = false;
   for (Arguments rest(arguments); !rest.empty();) {

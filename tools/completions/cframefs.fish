@@ -5,7 +5,9 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=none \
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= \
     new_npy=frame new_npy=b2nd dirty_limit= \
-    commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= allow_other allow_root \
+    commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \
+    mkdir nonempty remount idle_timeout= cache_timeout= log= log=syslog log_level=error log_level=warning \
+    log_level=info log_level=debug allow_other allow_root \
     default_permissions auto_unmount fsname= subtype= max_read= suid nosuid dev nodev exec noexec async sync dirsync \
     noatime context= fscontext= defcontext= rootcontext=
 

@@ -99,17 +99,41 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
   EXPECT_EQ(with("attr_timeout=0").kernel_cache.attr_timeout, 0.0);
   EXPECT_EQ(with("entry_timeout=2.5").kernel_cache.entry_timeout, 2.5);
+  EXPECT_EQ(with("uid=1000").shown.user, 1000U);
+  EXPECT_EQ(with("gid=0").shown.group, 0U);
+  EXPECT_EQ(with("umask=027").shown.umask, 027U);
+  EXPECT_FALSE(with("ro").shown.are_set());
+  EXPECT_EQ(with("idle_timeout=2.5").daemon.idle_timeout, 2.5);
+  EXPECT_EQ(with("idle_timeout=off").daemon.idle_timeout, 0.0);
+  EXPECT_EQ(with("ro").daemon.cache_timeout, 60.0);
+  EXPECT_EQ(with("cache_timeout=0").daemon.cache_timeout, 0.0);
+  EXPECT_EQ(with("log=syslog").daemon.log, "syslog");
+  EXPECT_EQ(with("log=/var/log/a").daemon.log, "/var/log/a");
+  EXPECT_TRUE(with("log=a").daemon.log.starts_with('/') && with("log=a").daemon.log.ends_with("/a"));
+  EXPECT_EQ(with("log_level=warning").daemon.log_level, fs::LogLevel::warning);
+  EXPECT_TRUE(with("nonempty").daemon.nonempty);
+  EXPECT_FALSE(with("ro").daemon.mkdir);
+  EXPECT_EQ(with("mkdir").daemon.mkdir, 0755U);
+  EXPECT_EQ(with("X-mount.mkdir").daemon.mkdir, 0755U);
+  EXPECT_EQ(with("X-mount.mkdir=0700").daemon.mkdir, 0700U);
 }
 
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
-  const std::vector<std::pair<std::string, std::string>> bad = {
-      {"names", "x"},           {"b2nd", "x"},           {"detect", "x"},       {"offset", "-1"},
-      {"beta_bitshuffle", "1"}, {"cache_size", "1023K"}, {"readahead", "x"},    {"workers", "0"},
-      {"codec", "snappy"},      {"clevel", "10"},        {"filter", "shuffel"}, {"typesize", "0"},
-      {"chunksize", "2G"},      {"blocksize", "1G"},     {"dirty_limit", "0"},  {"commit_interval", "-1"},
-      {"writeback", "maybe"},   {"stats", "yes"},        {"attr_timeout", "x"}, {"entry_timeout", "inf"},
-      {"new_npy", "npy"}};
-  std::vector<std::string> tried = {"ro", "rw"};
+  const std::vector<std::pair<std::string, std::string>> bad = {{"names", "x"},           {"b2nd", "x"},
+                                                                {"detect", "x"},          {"offset", "-1"},
+                                                                {"beta_bitshuffle", "1"}, {"cache_size", "1023K"},
+                                                                {"readahead", "x"},       {"workers", "0"},
+                                                                {"codec", "snappy"},      {"clevel", "10"},
+                                                                {"filter", "shuffel"},    {"typesize", "0"},
+                                                                {"chunksize", "2G"},      {"blocksize", "1G"},
+                                                                {"dirty_limit", "0"},     {"commit_interval", "-1"},
+                                                                {"writeback", "maybe"},   {"stats", "yes"},
+                                                                {"attr_timeout", "x"},    {"entry_timeout", "inf"},
+                                                                {"uid", "root"},          {"gid", "4294967295"},
+                                                                {"umask", "8"},           {"idle_timeout", "-1"},
+                                                                {"cache_timeout", "x"},   {"log", ""},
+                                                                {"log_level", "all"},        {"new_npy", "npy"}};
+  std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
     EXPECT_TRUE(message.starts_with("option '" + name + "=" + value + "': ")) << message;
@@ -145,6 +169,13 @@ TEST(MountOptions, BadValuesOfAllKinds) {
                              "commit_interval=1e",
                              "commit_interval=1000000001",  // its milliseconds would be more than can be counted
                              "entry_timeout=99999999999999999999999999999999",
+                             "umask=",
+                             "umask=1777",
+                             "uid=",
+                             "uid=-1",
+                             "mkdir=0700",
+                             "X-mount.mkdir=rwx",
+                             "nonempty=1",
                              "ro=1",
                              "rw=",
                              "names",
@@ -170,12 +201,20 @@ TEST(MountOptions, WhatFuseUnderstandsIsPassedOn) {
   EXPECT_EQ(with("fsname=a\\,b,ro").daemon.fuse_options, (Arguments{"fsname=a\\,b"}));
 }
 
-// semantics: E3
 TEST(MountOptions, WhatAMountCannotHaveIsRefusedWithTheReason) {
   EXPECT_NE(error_of({"-o", "blkdev", "src", "mnt"}).find("no block device"), std::string::npos);
-  EXPECT_NE(error_of({"-o", "remount,ro", "src", "mnt"}).find("unmount"), std::string::npos);
   EXPECT_NE(error_of({"-o", "nosymfollow", "src", "mnt"}).find("'nosymfollow'"), std::string::npos);
   EXPECT_TRUE(with("nodiratime").daemon.fuse_options.empty());
+}
+
+TEST(MountOptions, RemountTakesWhatMountRepeatsOfTheKernelsTable) {
+  // The options that mount(8) passes on for `mount -o remount,ro MOUNTPOINT`.
+  const std::string table = "rw,nosuid,nodev,relatime,user_id=0,group_id=0,default_permissions,max_read=524288";
+  const MountOptions options = with(table + ",remount,ro");
+  EXPECT_TRUE(options.daemon.remount && options.read_only);
+  EXPECT_TRUE(parse({"src", "mnt", "-oremount," + table}).daemon.remount);
+  EXPECT_NE(error_of({"-o", table, "src", "mnt"}).find("'user_id=0'"), std::string::npos);
+  EXPECT_FALSE(with("ro").daemon.remount);
 }
 
 TEST(MountOptions, AnythingElseIsNamed) {

@@ -1,0 +1,39 @@
+#include "fs/fuse/refusals.h"
+
+#include <cerrno>
+#include <string>
+
+#include "fs/fuse/fuse_requests.h"
+#include "fs/util/log.h"
+
+namespace cframefs::fs {
+namespace {
+
+bool is_refusal(int number) {
+  return number == EINVAL || number == EPERM || number == EROFS || number == ENAMETOOLONG || number == EXDEV ||
+         number == EFBIG;
+}
+
+std::string name_of(const PendingRequest& pending, const codec::Error& error) {
+  const PendingRequest::Target& target = pending.target();
+  if (target.node == 0) return error.path;
+  std::string path = pending.adapter().filesystem().nodes().path_of(target.node).value_or(std::string());
+  if (target.name != nullptr) path += (path.empty() ? "" : "/") + std::string(target.name);
+  return path.empty() ? "." : path;
+}
+
+}  // namespace
+
+void note_refusal(const codec::Error& error) {
+  if (!is_refusal(to_errno(error)) || log_settings().level < LogLevel::info) return;
+  const PendingRequest& pending = *PendingRequest::current();
+  try_in_memory([&] {
+    const PendingRequest::Target& target = pending.target();
+    const std::string file = std::to_string(target.node) + "/" + (target.name != nullptr ? target.name : "");
+    const auto line = pending.adapter().refusals().note(
+        file, error.reason, [&] { return name_of(pending, error); }, RefusalLog::Clock::now());
+    if (line) log_info(*line);
+  });
+}
+
+}  // namespace cframefs::fs
