@@ -22,7 +22,7 @@ inline constexpr double kDirectoryTimeout = 1.0;  // seconds
 struct NewFrameOptions {
   std::string codec = "zstd";
   int clevel = 5;
-  std::string filter = "shuffle";
+  std::string filter = "auto";
   std::uint32_t typesize = 0;   // 0: auto
   std::uint64_t chunksize = 0;  // 0: auto
   std::uint64_t blocksize = 0;  // 0: auto

@@ -25,7 +25,7 @@ _cframe() {
       return
       ;;
     --filter)
-      mapfile -t COMPREPLY < <(compgen -W 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'auto none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
       return
       ;;
     --type)
@@ -44,7 +44,7 @@ _cframe() {
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     verify) options='--help --json --quiet --frame-offset --workers' ;;
-    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --force --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --tune=balanced --tune=ratio --tune=speed --tune=random --force --workers' ;;
     unpack) options='--help --frame-offset --b2nd --force --workers' ;;
     compact) options='--help --quiet --wait' ;;
     repair) options='--help --quiet --wait' ;;

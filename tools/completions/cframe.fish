@@ -47,11 +47,11 @@ complete -c cframe -n '__fish_seen_subcommand_from set-meta' -x -l wait -d 'How 
 
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l codec -a 'blosclz lz4 lz4hc zlib zstd' -d 'Compressor'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l clevel -d 'Compression level; 0 stores'
-complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l filter -a 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'
+complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l filter -a 'auto none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l typesize -a auto -d 'Size of an item'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l chunksize -a auto -d 'Uncompressed size of a chunk'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l blocksize -a auto -d 'Uncompressed size of a block'
-complete -c cframe -n '__fish_seen_subcommand_from pack' -l tune -d 'Try settings on samples'
+complete -c cframe -n '__fish_seen_subcommand_from pack' -l tune -a 'balanced ratio speed random' -d 'Try settings on samples'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -s f -l force -d 'Replace the frame if it exists'
 complete -c cframe -n '__fish_seen_subcommand_from pack' -x -l workers -d 'Encoding threads'
 
@@ -64,7 +64,7 @@ complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l frame-offset -
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l beta-bitshuffle -a 'new old' -d 'Bit order in frames of the betas'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l codec -a 'blosclz lz4 lz4hc zlib zstd' -d 'Compressor'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l clevel -d 'Compression level; 0 stores'
-complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l filter -a 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'
+complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l filter -a 'auto none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -d 'Filters joined with +'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l typesize -a auto -d 'Size of an item'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l chunksize -a auto -d 'Uncompressed size of a chunk'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l blocksize -a auto -d 'Uncompressed size of a block'

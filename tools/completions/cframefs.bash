@@ -15,7 +15,7 @@ _cframefs() {
       detect=*) choices='detect=suffix detect=content' ;;
       beta_bitshuffle=*) choices='beta_bitshuffle=new beta_bitshuffle=old' ;;
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
-      filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
+      filter=*) choices='filter=auto filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
       stats=*) choices='stats=off stats=on' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
