@@ -1,34 +1,40 @@
-// Chooses the parameters of a new frame that the caller leaves open: the typesize, by trial compression of the first
-// data, and the chunk size.
+// Chooses the parameters of a new frame that the caller leaves open: typesize, filters and block size, by trial
+// compression of samples of the data, and the chunk size.
 //
-// Thread safety: functions; one thread at a time per context. Units: bytes.
+// A first round compresses the short slices of the samples at a fast level, with each typesize and filter. A second one
+// compresses the runs with the frame's codec and level: with the best settings of the first round, and then with longer
+// blocks. Among settings of about the same result the one that decodes faster is chosen.
+//
+// Cost: a first round of about 20 times the slices, a second one of 3 to 5 times the runs (data_samples.h); both are a
+// share of the data, with a limit. Thread safety: functions; one thread at a time per context. Units: bytes.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codec/chunk_encoder.h"
 #include "frame/cframe/frame_encoding.h"
+#include "frame/write/data_samples.h"
 
 namespace cframefs::frame {
 
-/// Bytes of the sample that choose_typesize() compresses.
-inline constexpr std::size_t kSampleBytes = std::size_t{128} << 10;
+/// Whether EncodeParameters::filters are given by the user or to be chosen.
+enum class Filters : std::uint8_t { given, open };
 
-/// A common multiple of all typesizes that are tried. Pieces that a caller joins to a sample should begin at multiples.
-inline constexpr std::size_t kItemsAlign = 48;
-
-/// Returns the size of the items in `sample`. If the sample is a .npy file, its header tells the size. Otherwise
-/// returns the typesize with which the data (kSampleBytes after leading zeros) compresses best with these filters, or 1
-/// if no typesize gains at least 3 %. Ignores parameters.typesize.
-std::int32_t choose_typesize(codec::EncodeContext& context, const codec::EncodeParameters& parameters, ByteView sample);
+/// Returns settings of typesize and filters in the order of their result, at most `most`, at least one; those whose
+/// result is clearly worse than the first one's are left out. Chooses parameters.typesize if it is 0, and the filters
+/// if they are open; all else is that of `parameters`.
+std::vector<codec::EncodeParameters> rank_pipelines(codec::EncodeContext& context,
+                                                    const codec::EncodeParameters& parameters, Filters filters,
+                                                    const DataSamples& samples, std::size_t most);
 
 /// Returns the largest multiple of the typesize up to `wanted`, or up to 1 MiB if `wanted` is 0; at least the typesize.
 /// REQUIRES: typesize > 0, both at most codec::kMaxChunkBytes.
 std::int32_t choose_chunksize(std::int32_t typesize, std::int64_t wanted);
 
-/// Returns the parameters of a frame for data that begins with `sample`. Chooses encode.typesize and `chunksize` if
-/// they are 0.
+/// Returns the parameters of a frame for data of which these are samples. Chooses encode.typesize, encode.blocksize and
+/// `chunksize` if they are 0, and the filters if they are open.
 NewFrame choose_frame(codec::EncodeContext& context, codec::EncodeParameters encode, std::int64_t chunksize,
-                      ByteView sample);
+                      const DataSamples& samples, Filters filters = Filters::given);
 
 }  // namespace cframefs::frame

@@ -84,8 +84,8 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
   const NewFrameOptions& fresh = options.new_frames;
   const unsigned workers = ahead_threads(options) + 1;
   std::string text =
-      fmt::format("# cframefs {}, libfuse {}\n# source: {}\n# mount point: {}\n", options.build.version,
-                  options.build.libfuse, frame::printable(where.source), frame::printable(where.mountpoint));
+      fmt::format("# cframefs {}, libfuse {}\n# source: {}\n# mount point: {}\n", options.daemon.build.version,
+                  options.daemon.build.libfuse, frame::printable(where.source), frame::printable(where.mountpoint));
   const auto add = [&text](const char* name, const std::string& value) { text += fmt::format("{}={}\n", name, value); };
   text += mount.is_read_only() ? "ro\n" : "rw\n";
   add("names", options.names == Names::keep ? "keep" : "strip");

@@ -140,7 +140,7 @@ MountPlace MountPlace::of(const MountOptions& options) {
 namespace {
 
 ordered_json counters_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
-  ordered_json all = {{"version", mount.options.build.version}, {"libfuse", mount.options.build.libfuse},
+  ordered_json all = {{"version", mount.options.daemon.build.version}, {"libfuse", mount.options.daemon.build.libfuse},
                       {"mountpoint", where.mountpoint},         {"source", where.source},
                       {"read_only", mount.is_read_only()},      {"start_time_seconds", where.began}};
   for (const Metric& metric : metrics_of(mount, dirty))
@@ -165,7 +165,7 @@ std::string stats_line(MountContext& mount, const MountPlace& where, std::uint64
 std::string metrics_text(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
   OpenMetrics text({{"mountpoint", where.mountpoint}});
   text.info("build", "The programs of the mount",
-            {{"version", mount.options.build.version}, {"libfuse", mount.options.build.libfuse}});
+            {{"version", mount.options.daemon.build.version}, {"libfuse", mount.options.daemon.build.libfuse}});
   text.info("mount", "What the mount shows",
             {{"source", where.source}, {"read_only", mount.is_read_only() ? "true" : "false"}});
   text.time("start_time_seconds", "When the mount began, in seconds since 1970", where.began);
@@ -190,7 +190,7 @@ std::string metrics_text(MountContext& mount, const MountPlace& where, std::uint
 
 std::string busiest_json(MountContext& mount) {
   ordered_json list = ordered_json::array();
-  for (const BusyFiles::File& file : mount.busy_files.files()) {
+  for (const BusyFiles::File& file : mount.statistics.busy_files.files()) {
     // A file may have been renamed since it entered the table.
     const auto path = mount.nodes.path_of(file.id);
     list.push_back({{"path", path ? *path : file.path},

@@ -90,7 +90,7 @@ codec::Result<void> OpenFiles::counted(Operation operation, codec::Result<void> 
 
 void OpenFiles::note_traffic(const FileHandle& handle, const BusyFiles::Traffic& traffic) {
   if (!mount_.options.statistics || handle.node->role != NodeRole::stored) return;
-  mount_.busy_files.note(handle.node->id, traffic, [this](NodeId id) { return node_files_.path_of(id); });
+  mount_.statistics.busy_files.note(handle.node->id, traffic, [this](NodeId id) { return node_files_.path_of(id); });
 }
 
 codec::Result<std::uint64_t> OpenFiles::seek(FileHandle& handle, std::uint64_t from, int whence) {

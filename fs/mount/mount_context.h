@@ -19,7 +19,6 @@
 #include "fs/tree/node_table.h"
 #include "fs/tree/source_tree.h"
 #include "fs/tree/watcher.h"
-#include "fs/util/busy_files.h"
 #include "fs/util/options.h"
 #include "fs/util/statistics.h"
 #include "fs/util/worker_pool.h"
@@ -43,7 +42,6 @@ struct MountContext {
   const std::uint64_t memory;  // bytes that the process may use, determined when the mount begins
   const DescriptorReserve reserve;
   Statistics statistics;
-  BusyFiles busy_files;  // counts if options.statistics is set
   DedupLogger once;
   ReadPath read_path;  // declared before the members that may hold a snapshot
   SourceTree tree;

@@ -42,6 +42,12 @@ struct KernelCacheOptions {
   std::optional<double> entry_timeout;
 };
 
+/// What the programs say about themselves in the statistics.
+struct BuildInfo {
+  std::string version;
+  std::string libfuse;
+};
+
 /// How the process runs and mounts.
 struct DaemonOptions {
   std::string log;                    // "syslog" or a file; empty: standard error in the foreground, else syslog
@@ -56,12 +62,7 @@ struct DaemonOptions {
   bool single_thread = false;
   // Mount options of libfuse or the kernel, passed on unchanged ("allow_other", "fsname=x").
   std::vector<std::string> fuse_options;
-};
-
-/// What the programs say about themselves in the statistics.
-struct BuildInfo {
-  std::string version;
-  std::string libfuse;
+  BuildInfo build;
 };
 
 /// Owner and rights that all files show instead of those in the source. The kernel decides by what is shown.
@@ -96,7 +97,6 @@ struct MountOptions {
   NewFrameOptions new_frames;
   KernelCacheOptions kernel_cache;
   DaemonOptions daemon;
-  BuildInfo build;
 };
 
 }  // namespace cframefs::fs

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "fs/util/busy_files.h"
 #include "fs/util/error_counters.h"
 #include "fs/util/histogram.h"
 
@@ -55,6 +56,7 @@ struct Statistics {
   Histogram sync_time;  // fsync(2) and close(2)
   DecodingStatistics decoding;
   WritingStatistics writing;
+  BusyFiles busy_files;  // counts if the statistics are served
 
   /// Makes the histograms count. REQUIRES: no request is served yet.
   void enable_histograms() {

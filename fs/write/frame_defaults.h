@@ -10,7 +10,8 @@ namespace cframefs::fs {
 
 /// Returns the parameters as far as they are known without data.
 frame::NewFrame placeholder_params(const NewFrameOptions& options);
-/// Returns the parameters that suit the first data. `first`: the bytes of the first chunk written so far.
+/// Returns the parameters that suit the first data. `first`: the bytes of the first chunk that
+/// does not repeat one value, as far as it was written; may be empty.
 frame::NewFrame auto_params(const NewFrameOptions& options, codec::ByteView first);
 
 }  // namespace cframefs::fs

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "frame/base/elapsed.h"
+#include "frame/write/data_samples.h"
 #include "frame/write/frame_replacement.h"
 #include "frame/write/frame_space.h"
 #include "fs/util/log.h"
@@ -38,6 +39,18 @@ bool same_parameters(const codec::EncodeParameters& a, const codec::EncodeParame
 
 // If the last write is younger than this and no program has seen its time, the time of the commit is kept instead.
 constexpr std::int64_t kFreshWriteNs = 10'000'000;
+
+/// Returns the bytes of the first chunk that does not repeat one value; empty if there is none among the first chunks
+/// of the layer.
+std::vector<std::uint8_t> first_data(const DirtyLayer& layer) {
+  constexpr int kMostSearched = 32;
+  int searched = 0;
+  for (const auto& [number, chunk] : layer.chunks().whole()) {
+    if (!frame::repeats_one_value(chunk->bytes())) return chunk->first(layer.length_of(number));
+    if (++searched == kMostSearched) break;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -232,8 +245,7 @@ codec::Result<void> WriteBack::choose_parameters() {
     codec::MutexLock lock(mutex_);
     if (committing_->size() == 0 || writer_->pending().chunk_count() != 0 || !has_name_) return {};
     chunksize = committing_->chunksize();
-    const DirtyLayer::Chunk* chunk = committing_->chunks().find(0);
-    if (chunk != nullptr && *chunk) first = (*chunk)->first(committing_->length_of(0));
+    first = first_data(*committing_);
   }
   const frame::NewFrame wanted =
       parameters_from_ == Parameters::chosen_by_host ? host_->choose_parameters(first) : defaults_;

@@ -41,7 +41,7 @@ class WriteBackHost {
   /// Returns what programs see of a frame at `path`.
   virtual codec::Result<std::shared_ptr<const frame::FlatView>> view_of(
       std::shared_ptr<const frame::Container> container, const std::string& path) = 0;
-  /// Returns the parameters of a new frame, given the bytes of its first chunk.
+  /// Returns the parameters of a new frame, given the bytes of its first chunk of data, if any is known.
   virtual frame::NewFrame choose_parameters(codec::ByteView first_chunk) = 0;
   virtual void committed(const CommittedVersion& version) = 0;
   /// Called when a clean file becomes dirty.

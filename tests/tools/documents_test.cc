@@ -118,7 +118,7 @@ TEST(Documents, TheCompletionsOfCframeNameTheOptions) {
   for (const std::string& subcommand : kSubcommands) {
     const Words wanted = help_options(subcommand);
     EXPECT_EQ(matches(part(bash, "    " + subcommand + ") options='", ";;"), "(--[a-z0-9-]+)"), wanted) << subcommand;
-    EXPECT_EQ(matches(part(zsh, "_cframe_" + subcommand + "() {", "\n}"), "(--[a-z0-9-]+)[\\[}]"), wanted)
+    EXPECT_EQ(matches(part(zsh, "_cframe_" + subcommand + "() {", "\n}"), "(--[a-z0-9-]+)(?:=-)?[\\[}]"), wanted)
         << subcommand;
     Words in_fish = {"--help"};
     for (const auto& name : matches(fish, "subcommand_from " + subcommand + "'[^\n]* -l ([a-z0-9-]+)")) {

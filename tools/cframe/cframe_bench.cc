@@ -233,15 +233,19 @@ std::string table_text(const std::vector<Measured>& trials, std::uint64_t bytes)
   return text;
 }
 
+// Bytes of the file's beginning by which its typesize is chosen.
+constexpr std::uint64_t kHeadBytes = std::uint64_t{1} << 20;
+
 /// Returns the typesize: the option, else that of the frame, else the one that suits the data.
 Result<std::int32_t> typesize_of(const BenchOptions& options, const PlainContent& content, Io& io) {
   if (options.wishes.typesize != 0) return static_cast<std::int32_t>(options.wishes.typesize);
   if (content.container() != nullptr && content.container()->parameters().typesize > 0)
     return std::min(content.container()->parameters().typesize, std::int32_t{255});
-  const auto head = read_samples(content, frame::kSampleBytes, frame::kSampleBytes, io);
+  const auto head = read_samples(content, kHeadBytes, kHeadBytes, io);
   if (!head) return codec::Failure(head.error());
   codec::EncodeContext context;
-  return frame::choose_typesize(context, options.wishes.parameters(), head->front());
+  const auto samples = frame::samples_of(head->front());
+  return frame::choose_frame(context, options.wishes.parameters(), 0, samples).encode.typesize;
 }
 
 int run_bench(const BenchOptions& options, Io& io) {

@@ -16,6 +16,7 @@
 #include "frame/numpy/bloscpack_numpy.h"
 #include "frame/numpy/npy_file.h"
 #include "frame/write/auto_params.h"
+#include "frame/write/item_sizes.h"
 #include "frame/write/new_frame_file.h"
 #include "tools/cframe/batch.h"
 #include "tools/cframe/encode_options.h"
@@ -247,6 +248,22 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
   return plan;
 }
 
+/// Chooses the filters for an array by samples of the items, which are `size` bytes from `begin` on.
+Result<codec::FilterSlots> filters_for_items(frame::ReadFileOps& files, const frame::Descriptor& file,
+                                             std::uint64_t begin, std::uint64_t size, codec::EncodeParameters encode) {
+  const auto samples = frame::take_samples(
+      [&](codec::ByteSpan into, std::uint64_t at) {
+        const std::uint64_t left = size - std::min(at, size);
+        const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left));
+        return files.pread(file.handle(), into.first(length), frame::FileOffset{begin + at});
+      },
+      size);
+  if (!samples) return Failure(samples.error());
+  codec::EncodeContext context;
+  encode.blocksize = static_cast<std::int32_t>(kBlockBytes);  // that of the array follows from its shape
+  return frame::choose_frame(context, encode, 0, *samples, frame::Filters::open).encode.filters;
+}
+
 /// Plans the conversion of a .npy file. Returns none if IN is not one.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   frame::ReadFileOps& files = files_for(options.in_path);
@@ -272,8 +289,17 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   const auto size = static_cast<std::uint64_t>(status->st_size);
   if (!bytes || npy->data_at > size || *bytes > size - npy->data_at)
     return codec::corrupt(fmt::format("the .npy file is truncated: it has {} bytes", size));
+  EncodeOptions wishes = options.wishes;
+  const bool is_usual = npy->type.itemsize >= 1 && npy->type.itemsize <= frame::kMaxItemSize;
+  if (!wishes.filters && is_usual) {
+    codec::EncodeParameters encode = wishes.parameters();
+    encode.typesize = static_cast<std::int32_t>(npy->type.itemsize);
+    const auto filters = filters_for_items(files, file, npy->data_at, *bytes, encode);
+    if (!filters) return Failure(filters.error());
+    wishes.filters = *filters;
+  }
   auto items = std::make_unique<NpyInput>(files, std::move(file), npy->data_at, npy->data_at + *bytes);
-  auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, options.wishes);
+  auto plan = plan_buffer(std::move(items), npy->type, npy->shape, npy->fortran_order, wishes);
   if (!plan) return Failure(plan.error());
   return std::optional<Plan>(std::move(*plan));
 }

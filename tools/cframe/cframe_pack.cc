@@ -1,7 +1,6 @@
 // cframe pack: compresses the bytes of any file into a frame.
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,8 +9,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
-#include "codec/format/filter_registry.h"
-#include "codec/stream/codec_table.h"
 #include "frame/base/suffixes.h"
 #include "frame/io/replacement_file.h"
 #include "frame/numpy/npy_file.h"
@@ -33,17 +30,14 @@ namespace {
 
 using codec::Result;
 
-constexpr std::size_t kTunePiece = std::size_t{512} << 10;
-constexpr std::size_t kTunePieces = 4;
-// The item size is chosen by pieces of this size: at most kTypicalPieces are read, until they fill a sample.
-constexpr std::size_t kTypicalPiece = (std::size_t{32} << 10) / frame::kItemsAlign * frame::kItemsAlign;
-constexpr std::size_t kTypicalPieces = 16;
-constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;  // bytes of a stream searched for data behind zeros
+// Bytes of a stream that are searched for data: at least kPeeked, and up to kMaxPeeked if those before are zeros.
+constexpr std::size_t kPeeked = std::size_t{2} << 20;
+constexpr std::size_t kMaxPeeked = std::size_t{32} << 20;
 
 struct PackOptions {
   BatchOptions batch;
   EncodeOptions wishes;
-  bool tune = false;
+  std::optional<TuneGoal> tune;
 };
 
 /// The input: a file of any kind, or standard input.
@@ -113,64 +107,20 @@ class Source final : public Input {
     };
   }
 
-  /// Returns the sample for choosing the item size: the beginning of a .npy file; pieces from the whole of a regular
-  /// file except those of one repeated value; or the first data of a stream that is not zeros.
-  Result<std::vector<std::uint8_t>> typical() {
-    for (std::size_t length = frame::kSampleBytes;; length *= 4) {
+  /// Returns samples from the whole of a regular file, or from the beginning of a stream and the first data behind
+  /// zeros.
+  Result<frame::DataSamples> samples() {
+    if (const ReadAt read = read_at()) return frame::take_samples(read, *size_);
+    for (std::size_t length = kPeeked;; length *= 2) {
       const auto head = peek(length);
       if (!head) return codec::Failure(head.error());
-      const bool is_scattered = !frame::has_npy_magic(*head) && size_.value_or(0) > 4 * frame::kSampleBytes;
-      if (is_scattered) return typical_pieces();
-      const auto tail = head->last(std::min(head->size(), frame::kSampleBytes));
-      const bool zeros = std::all_of(tail.begin(), tail.end(), [](std::uint8_t byte) { return byte == 0; });
-      if (!zeros || head->size() < length || length >= kMaxPeeked) {
-        const std::size_t behind_zeros = head->size() > frame::kSampleBytes ? head->size() - tail.size() : 0;
-        const auto data = head->subspan(behind_zeros / frame::kItemsAlign * frame::kItemsAlign);
-        return std::vector<std::uint8_t>(data.begin(), data.end());
+      if (head->size() < length || length == kMaxPeeked || !frame::repeats_one_value(head->last(length / 2))) {
+        return frame::samples_of(*head);
       }
     }
-  }
-
-  /// Returns pieces from the whole of a regular file, or from the beginning of a stream.
-  Result<std::vector<std::vector<std::uint8_t>>> samples() {
-    std::vector<std::vector<std::uint8_t>> pieces;
-    const bool scattered = size_.value_or(0) > 2 * kTunePieces * kTunePiece;
-    if (!scattered) {
-      const auto head = peek(kTunePieces * kTunePiece);
-      if (!head) return codec::Failure(head.error());
-      for (std::size_t at = 0; at < head->size(); at += kTunePiece) {
-        const codec::ByteView piece = head->subspan(at, std::min(kTunePiece, head->size() - at));
-        pieces.emplace_back(piece.begin(), piece.end());
-      }
-      return pieces;
-    }
-    for (std::size_t i = 0; i < kTunePieces; ++i) {
-      std::vector<std::uint8_t> piece(kTunePiece);
-      // A multiple of kTunePiece, at which items of any common size begin.
-      const std::uint64_t at = *size_ / kTunePieces * i / kTunePiece * kTunePiece;
-      const auto got = frame::system_files().pread(file_->handle(), piece, frame::FileOffset{at});
-      if (!got) return codec::Failure(got.error());
-      piece.resize(*got);
-      if (!piece.empty()) pieces.push_back(std::move(piece));
-    }
-    return pieces;
   }
 
  private:
-  Result<std::vector<std::uint8_t>> typical_pieces() const {
-    std::vector<std::uint8_t> all;
-    for (std::size_t i = 0; i < kTypicalPieces && all.size() < frame::kSampleBytes; ++i) {
-      std::vector<std::uint8_t> piece(kTypicalPiece);
-      const std::uint64_t at = *size_ / kTypicalPieces * i / frame::kItemsAlign * frame::kItemsAlign;
-      const auto got = frame::system_files().pread(file_->handle(), piece, frame::FileOffset{at});
-      if (!got) return codec::Failure(got.error());
-      piece.resize(*got / frame::kItemsAlign * frame::kItemsAlign);
-      const bool one_value = std::adjacent_find(piece.begin(), piece.end(), std::not_equal_to<>()) == piece.end();
-      if (!one_value) all.insert(all.end(), piece.begin(), piece.end());
-    }
-    return all;
-  }
-
   Result<std::size_t> read_on(codec::ByteSpan into) {
     auto got = input_->read(into);
     if (!got) got.error().path = name_;
@@ -194,43 +144,27 @@ std::string ratio_text(double plain, double stored) {
   return text;
 }
 
-std::string pipeline_text(const codec::EncodeParameters& encode) {
-  std::string names;
-  for (const std::uint8_t filter : encode.filters) {
-    if (filter != 0) names += (names.empty() ? "" : "+") + codec::filter_name(filter);
-  }
-  return names.empty() ? "none" : names;
-}
-
 /// Chooses the parameters of the frame by options and data.
 Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& io) {
   codec::EncodeContext context;
   const EncodeOptions& wishes = options.wishes;
   const auto chunksize = static_cast<std::int64_t>(wishes.chunksize);
-  codec::EncodeParameters encode = wishes.parameters();
-  std::vector<std::uint8_t> typical;
-  if (encode.typesize == 0) {
-    auto found = source.typical();
-    if (!found) return codec::Failure(found.error());
-    typical = std::move(*found);
-    encode.typesize = frame::choose_typesize(context, encode, typical);
+  const bool is_open = options.tune || !wishes.filters || wishes.typesize == 0 || wishes.blocksize == 0;
+  frame::DataSamples samples;
+  if (is_open) {
+    auto taken = source.samples();
+    if (!taken) return codec::Failure(taken.error());
+    samples = std::move(*taken);
   }
-  if (options.tune) {
-    auto samples = source.samples();
-    if (!samples) return codec::Failure(samples.error());
-    // The tuner chooses the size of items from the first sample, once for each filter.
-    if (!typical.empty()) samples->insert(samples->begin(), std::move(typical));
-    if (!samples->empty()) {
-      const auto tuned = tune(context, wishes, *samples);
-      if (!tuned) return codec::Failure(tuned.error());
-      encode = tuned->encode;
-      io.err.print(
-          fmt::format("cframe: of {} settings: --codec {} --clevel {} --filter {} --typesize {} ({} on samples)\n",
-                      tuned->tried, codec::codec_name(encode.compcode), encode.clevel, pipeline_text(encode),
-                      encode.typesize, ratio_text(tuned->ratio, 1)));
-    }
+  if (options.tune && !samples.runs.empty()) {
+    const auto tuned = tune(context, wishes, samples, *options.tune);
+    if (!tuned) return codec::Failure(tuned.error());
+    io.err.print(fmt::format("cframe: of {} settings: {} ({} on samples)\n", tuned->tried, options_text(tuned->encode),
+                             ratio_text(tuned->ratio, 1)));
+    return frame::choose_frame(context, tuned->encode, chunksize, {});
   }
-  return frame::choose_frame(context, encode, chunksize, {});
+  const auto filters = wishes.filters ? frame::Filters::given : frame::Filters::open;
+  return frame::choose_frame(context, wishes.parameters(), chunksize, samples, filters);
 }
 
 int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, Io& io) {
@@ -284,7 +218,7 @@ int run_pack(const PackOptions& options, Io& io) {
     return entry.kind == EntryKind::file &&
            !entry.path.substr(entry.path.rfind('/') + 1).starts_with(frame::kTemporaryPrefix);
   };
-  maker.name = [&options](const std::string& in) { return frame_name(in, options.tune); };
+  maker.name = [&options](const std::string& in) { return frame_name(in, options.tune.has_value()); };
   maker.make = [&options](const FileTask& task, MadeFile& made, Io& one) {
     return pack_file(options, task, made, one);
   };
@@ -297,8 +231,7 @@ SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   add_batch_options(app, options->batch, "File, or - for standard input", "the frame, or - for standard output");
   add_frame_options(app, options->wishes);
-  app.add_flag("--tune", options->tune,
-               "Try settings on samples and take the best; options that are given are not changed");
+  add_tune_option(app, options->tune);
   return [options](Io& io) { return run_pack(*options, io); };
 }
 

@@ -37,6 +37,13 @@ Result<int> parse_level(const std::string& text) {
   return static_cast<int>(*level);
 }
 
+Result<std::optional<codec::FilterSlots>> parse_filters(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  const auto filters = codec::filters_named(text);
+  if (!filters) return codec::Failure(filters.error());
+  return std::optional(*filters);
+}
+
 }  // namespace
 
 codec::EncodeParameters EncodeOptions::parameters() const {
@@ -53,15 +60,16 @@ void add_frame_options(CLI::App& app, EncodeOptions& wishes) {
   add_parsed<std::uint8_t>(app, "--codec", "NAME", codec::writable_codec_names(" or ") + " (zstd)", wishes.compcode,
                            [](const std::string& text) { return codec::find_codec(text); });
   add_parsed<int>(app, "--clevel", "0..9", "Compression level; 0 stores (5)", wishes.clevel, parse_level);
-  add_parsed<codec::FilterSlots>(app, "--filter", "NAME[+NAME...]",
-                                 "none, shuffle, bitshuffle, delta, bytedelta, in the order applied (shuffle)",
-                                 wishes.filters, [](const std::string& text) { return codec::filters_named(text); });
+  add_parsed<std::optional<codec::FilterSlots>>(
+      app, "--filter", "NAME[+NAME...]|auto",
+      "none, shuffle, bitshuffle, delta, bytedelta, in the order applied (auto: chosen by samples)", wishes.filters,
+      parse_filters);
   add_size(app, "--typesize", "BYTES|auto", "Size of an item (auto: chosen by samples)", wishes.typesize,
            codec::kMaxBlockBytes);
   add_size(app, "--chunksize", "SIZE|auto", "Uncompressed size of a chunk, rounded to a multiple of the typesize (1M)",
            wishes.chunksize, codec::kMaxChunkBytes);
-  add_size(app, "--blocksize", "SIZE|auto", "Uncompressed size of a block (auto: by codec and level)", wishes.blocksize,
-           codec::kMaxBlockBytes);
+  add_size(app, "--blocksize", "SIZE|auto", "Uncompressed size of a block (auto: by codec, level and samples)",
+           wishes.blocksize, codec::kMaxBlockBytes);
 }
 
 Result<void> validate_combination(const EncodeOptions& wishes) {

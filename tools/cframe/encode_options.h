@@ -17,7 +17,7 @@ class App;
 namespace cframefs::tools {
 
 struct EncodeOptions {
-  // None: the default, or the result of --tune.
+  // None: the default, or the result of --tune. No filters: chosen by samples of the data, if there are any.
   std::optional<std::uint8_t> compcode;
   std::optional<int> clevel;
   std::optional<codec::FilterSlots> filters;

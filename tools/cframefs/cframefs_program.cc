@@ -30,7 +30,7 @@ int run_cframefs_program(int argc, char** argv) {
     case MountAction::mount:
       break;
   }
-  command->options.build = {kVersion, fs::fuse_library().version};
+  command->options.daemon.build = {kVersion, fs::fuse_library().version};
   const auto served =
       command->options.daemon.remount ? fs::remount(command->options) : fs::mount_and_serve(command->options);
   if (!served) {

@@ -137,7 +137,7 @@ Status set_clevel(MountOptions& options, std::string_view value) {
 }
 
 Status set_filter(MountOptions& options, std::string_view value) {
-  if (const auto known = codec::filters_named(value); !known) return codec::Failure(known.error());
+  if (const auto known = codec::filters_named(value); value != "auto" && !known) return codec::Failure(known.error());
   options.new_frames.filter = value;
   return {};
 }
@@ -205,7 +205,7 @@ const std::array kOptions = {
     OptionSpec{"workers", "N", "decoding threads (one per CPU)", set_workers},
     OptionSpec{"codec", "NAME", kCodecHelp, set_codec},
     OptionSpec{"clevel", "0..9", "compression level of new files (5)", set_clevel},
-    OptionSpec{"filter", "NAME[+NAME...]", "filters of new files (shuffle)", set_filter},
+    OptionSpec{"filter", "NAME[+NAME...]", "filters of new files, or auto: by the data (shuffle)", set_filter},
     OptionSpec{"typesize", "BYTES|auto", "item size of new files (auto)", set_typesize},
     OptionSpec{"chunksize", "SIZE|auto", "chunk size of new files (auto)", set_chunksize},
     OptionSpec{"blocksize", "SIZE|auto", "block size of new files (auto)", set_blocksize},

@@ -29,7 +29,7 @@ _cframe() {
       return
       ;;
     --filter)
-      mapfile -t COMPREPLY < <(compgen -W 'none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'auto none shuffle bitshuffle delta bytedelta shuffle+bytedelta' -- "$cur")
       return
       ;;
     --type)
@@ -55,7 +55,7 @@ _cframe() {
     diff) options='--help --b2nd --json --quiet --workers' ;;
     bench) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --sample --seconds --json' ;;
     verify) options='--help --json --quiet --recursive --frame-offset --workers' ;;
-    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --tune=balanced --tune=ratio --tune=speed --tune=random --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     compact) options='--help --json --quiet --recursive --wait --workers' ;;
     map) options='--help --output --verify --frame-offset --force --workers' ;;

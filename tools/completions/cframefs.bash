@@ -15,7 +15,7 @@ _cframefs() {
       detect=*) choices='detect=suffix detect=content' ;;
       beta_bitshuffle=*) choices='beta_bitshuffle=new beta_bitshuffle=old' ;;
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
-      filter=*) choices='filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
+      filter=*) choices='filter=auto filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
       new_npy=*) choices='new_npy=frame new_npy=b2nd' ;;
       stats=*) choices='stats=off stats=on' ;;
       log_level=*) choices='log_level=error log_level=warning log_level=info log_level=debug' ;;

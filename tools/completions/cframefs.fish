@@ -2,7 +2,7 @@
 
 set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detect=suffix detect=content offset= \
     beta_bitshuffle=new beta_bitshuffle=old \
-    cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=none \
+    cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=auto filter=none \
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= \
     new_npy=frame new_npy=b2nd dirty_limit= \
     commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \

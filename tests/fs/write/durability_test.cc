@@ -100,6 +100,27 @@ TEST_F(Durability, ACommitThatStopsAfterSomeOfManyPatchesLosesNothing) {
   FAIL() << "the commit never succeeds";
 }
 
+TEST_F(Durability, ZerosBeforeTheDataDecideNothing) {
+  directory_.write("x.b2frame", {});
+  auto handle = open("x", O_RDWR);
+  ASSERT_TRUE(handle);
+  std::string items(3U << 20, '\0');
+  for (int i = 0; i < 30'000; ++i)
+    items += std::string{static_cast<char>(i), static_cast<char>(i / 256), 0, 0, 0, 0, 0, 0};
+  ASSERT_TRUE(write(*handle, 0, items));
+  ASSERT_TRUE(filesystem_->files().sync(*handle, false));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(size_of("x"), items.size());
+  handle = open("x", O_RDONLY);
+  ASSERT_TRUE(handle);
+  for (std::size_t at = 0; at < items.size(); at += 1 << 20)
+    EXPECT_TRUE(read(*handle, at, 1 << 20) == items.substr(at, 1 << 20)) << at;
+  EXPECT_TRUE(close(std::move(handle)));
+  const auto frame = stored("x.b2frame");
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->parameters().typesize, 8);
+}
+
 /// A power cut leaves an empty file of one that was created, written and never synced.
 // semantics: C20
 TEST_F(Durability, AFileOfNoBytesIsAnEmptyFrameThatCanBeWritten) {

@@ -12,13 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "codec/format/filter_registry.h"
-#include "codec/stream/codec_table.h"
 #include "tests/support/array_builder.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
-#include "tools/cframe/tuner.h"
 
 namespace cframefs::test {
 namespace {
@@ -82,6 +79,8 @@ TEST_F(CframePack, RoundTripsWithEveryOption) {
       {"--chunksize", "10K", "--workers", "7"},
       {"--chunksize", "1G"},
       {"--tune"},
+      {"--tune=ratio", "--typesize", "8"},
+      {"--tune=random"},
   };
   for (std::vector<std::string> options : calls) {
     SCOPED_TRACE(options.empty() ? "defaults" : options.front() + " " + options.back());
@@ -109,15 +108,19 @@ TEST_F(CframePack, TheFrameSaysWhatWasAskedFor) {
   EXPECT_EQ(info["nbytes"], 400'003);
 }
 
-TEST_F(CframePack, DefaultsFindTheTypesize) {
+TEST_F(CframePack, DefaultsFindTypesizeAndFilters) {
   dir_.write("in", measurements(50'000));
   ASSERT_EQ(pack({}).status, tools::done);
   const nlohmann::json info = info_of_packed(path("x.b2frame"));
   EXPECT_EQ(info["codec"], "zstd");
   EXPECT_EQ(info["clevel"], 5);
-  EXPECT_EQ(info["filters"], "shuffle");
+  EXPECT_EQ(info["filters"], "shuffle+bytedelta");
   EXPECT_EQ(info["typesize"], 8);
   EXPECT_EQ(info["chunksize"], 1 << 20);
+  ASSERT_EQ(pack({"--filter", "auto", "-f"}).status, tools::done);
+  EXPECT_EQ(info_of_packed(path("x.b2frame"))["filters"], "shuffle+bytedelta");
+  ASSERT_EQ(pack({"--filter", "shuffle", "-f"}).status, tools::done);
+  EXPECT_EQ(info_of_packed(path("x.b2frame"))["filters"], "shuffle");
 }
 
 TEST_F(CframePack, NumbersBehindZerosAreNumbers) {
@@ -353,38 +356,6 @@ TEST_F(CframePack, AnArrayIsUnpackedAsItShowsOnAMount) {
   const Bytes npy = file_bytes(path("out"));
   ASSERT_EQ(npy.size(), 128 + items.size());
   EXPECT_TRUE(std::equal(items.begin(), items.end(), npy.begin() + 128));
-}
-
-TEST(Tuner, KeepsWhatWasWishedFor) {
-  const Bytes plain = measurements(50'000);
-  codec::EncodeContext context;
-  tools::EncodeOptions wishes;
-  wishes.compcode = *codec::find_codec("zlib");
-  wishes.typesize = 2;
-  auto tuned = tools::tune(context, wishes, {plain});
-  ASSERT_TRUE(tuned);
-  EXPECT_EQ(tuned->encode.compcode, *codec::find_codec("zlib"));
-  EXPECT_EQ(tuned->encode.typesize, 2);
-  wishes.clevel = 3;
-  wishes.filters = codec::FilterSlots{};
-  tuned = tools::tune(context, wishes, {plain});
-  ASSERT_TRUE(tuned);
-  EXPECT_EQ(tuned->encode.clevel, 3);
-  EXPECT_EQ(tuned->encode.filters, codec::FilterSlots{});
-  EXPECT_EQ(tuned->tried, 1);
-}
-
-TEST(Tuner, IsNotWorseThanTheDefaults) {
-  const Bytes plain = measurements(50'000);
-  codec::EncodeContext context;
-  const auto tuned = tools::tune(context, {}, {plain});
-  ASSERT_TRUE(tuned);
-  codec::EncodeParameters usual = tools::EncodeOptions{}.parameters();
-  usual.typesize = 8;
-  const auto chunk = codec::encode_chunk(context, usual, plain);
-  ASSERT_TRUE(chunk);
-  EXPECT_GT(tuned->ratio * 1.06 * static_cast<double>(chunk->bytes.size()), static_cast<double>(plain.size()));
-  EXPECT_EQ(tuned->encode.typesize, 8);
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("codec=lz4hc").new_frames.codec, "lz4hc");
   EXPECT_EQ(with("clevel=9").new_frames.clevel, 9);
   EXPECT_EQ(with("filter=delta+shuffle").new_frames.filter, "delta+shuffle");
+  EXPECT_EQ(with("filter=none,filter=auto").new_frames.filter, "auto");
   EXPECT_EQ(with("filter=none").new_frames.filter, "none");
   EXPECT_EQ(with("typesize=8").new_frames.typesize, 8U);
   EXPECT_EQ(with("typesize=8,typesize=auto").new_frames.typesize, 0U);
