@@ -85,7 +85,8 @@ void read_statistics(const json& all, MountSample& sample) {
   sample.began = all.value("start_time_seconds", 0.0);
   sample.source = all.value("source", "");
   sample.version = all.value("version", "");
-  for (const auto& [operation, kinds] : all.value("errors_by_kind", json::object()).items()) {
+  const json errors = all.value("errors_by_kind", json::object());
+  for (const auto& [operation, kinds] : errors.items()) {
     for (const auto& [kind, count] : kinds.items())
       sample.errors[kind] += count.get<std::uint64_t>();
   }

@@ -9,10 +9,10 @@ import tempfile
 import unittest
 import zipfile
 
-import arrays_mount
+import array_files
 import mounting
 
-numpy = arrays_mount.numpy
+numpy = array_files.numpy
 
 # In a frame's header.
 FRAME_LENGTH = 0x10
@@ -41,13 +41,13 @@ def packed(value):
 def plain_frame(content, vlmeta=None, name=b"estore_metadata"):
     """A frame of one chunk with the fixed metalayer b2embed, and perhaps the map of what it holds, or another layer."""
     layer = packed({"version": 1})
-    made = arrays_mount.frame(1, len(content), len(content), [arrays_mount.chunk(content, 0)], layer)
+    made = array_files.frame(1, len(content), len(content), [array_files.chunk(content, 0)], layer)
     made = made.replace(b"\xa4b2nd", b"\xa4b2em", 1)  # a name of the same length: not that of an array
     if vlmeta is None:
         return made
     # The trailer with one variable-length metalayer takes the place of the empty one.
     empty = len(b"\x94\x01\x93\xcd\x00\x07\xde\x00\x00\xdc\x00\x00") + 23
-    stored = arrays_mount.chunk(vlmeta, 0)
+    stored = array_files.chunk(vlmeta, 0)
     map_length = 7 + 1 + len(name) + 5
     trailer = b"\x94\x01\x93\xcd" + struct.pack(">H", map_length) + b"\xde\x00\x01" + bytes([0xA0 + len(name)]) + name
     trailer += b"\xd2" + struct.pack(">i", 2 + map_length + 3) + b"\xdc\x00\x01"
@@ -76,8 +76,8 @@ class Stores(unittest.TestCase):
         cls.cube = numpy.arange(6 * 7 * 8, dtype="<i4").reshape(6, 7, 8)
         cls.tiny = numpy.arange(12, dtype="<f8").reshape(3, 4)
         cls.text = b"plain bytes " * 1000
-        cube = arrays_mount.b2nd(cls.cube, (4, 4, 4), (2, 3, 4), "<i4")
-        tiny = arrays_mount.b2nd(cls.tiny, (2, 2), (1, 2), "<f8")
+        cube = array_files.b2nd(cls.cube, (4, 4, 4), (2, 3, 4), "<i4")
+        tiny = array_files.b2nd(cls.tiny, (2, 2), (1, 2), "<f8")
         raw = plain_frame(cls.text)
         embed = embed_frame({"/tiny": tiny, "/group/text": raw})
         cls.leaves = {"group/cube.b2nd": cube, "raw.b2f": raw}
@@ -109,7 +109,7 @@ class Stores(unittest.TestCase):
             self.assertTrue((loaded == array).all())
             del loaded
             with open(path, "rb") as file:
-                self.assertEqual(file.read(), arrays_mount.saved(array))
+                self.assertEqual(file.read(), array_files.saved(array))
         for name in ("raw", "group/text"):
             with open(os.path.join(directory, name), "rb") as file:
                 self.assertEqual(file.read(), self.text)
@@ -150,7 +150,7 @@ class Stores(unittest.TestCase):
         items = (numpy.arange(3_000_000, dtype="<u8") * 2654435761 % 1000003).reshape(300, 10000)
         with tempfile.TemporaryDirectory() as directory:
             with zipfile.ZipFile(os.path.join(directory, "s.b2z"), "w", zipfile.ZIP_DEFLATED) as store:
-                store.writestr("a.b2nd", arrays_mount.b2nd(items, (100, 5000), (50, 500), "<u8"))
+                store.writestr("a.b2nd", array_files.b2nd(items, (100, 5000), (50, 500), "<u8"))
                 store.writestr("embed.b2e", embed_frame({}))
             with mounting.Mount(directory) as mount:
                 shown = numpy.load(mount / "s.b2z/a.npy", mmap_mode="r")
@@ -253,7 +253,7 @@ class Stores(unittest.TestCase):
             def store(count):
                 array = numpy.arange(count, dtype="<i8")
                 with zipfile.ZipFile(path + ".new", "w", zipfile.ZIP_STORED) as file:
-                    file.writestr("a.b2nd", arrays_mount.b2nd(array, (3,), (2,), "<i8"))
+                    file.writestr("a.b2nd", array_files.b2nd(array, (3,), (2,), "<i8"))
                     file.writestr("embed.b2e", embed_frame({}))
                 os.rename(path + ".new", path)
                 return array

@@ -65,8 +65,10 @@ TEST_F(CframeBench, OptionsLimitWhatIsMeasured) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["codec"], "lz4");
   EXPECT_EQ(all[0]["filters"], "shuffle");
-  ASSERT_EQ(run_cframe({"pack", "--codec", "lz4", "--typesize", "4", path("in"), path("x.b2frame")}).status,
-            tools::done);
+  ASSERT_EQ(
+      run_cframe({"pack", "--codec", "lz4", "--filter", "shuffle", "--typesize", "4", path("in"), path("x.b2frame")})
+          .status,
+      tools::done);
   // Of a frame the content is measured, with its typesize.
   const auto frame = measured({path("x.b2frame"), "--codec", "lz4", "--filter", "shuffle", "--clevel", "5"});
   ASSERT_EQ(frame.size(), 1U);
