@@ -140,9 +140,12 @@ MountPlace MountPlace::of(const MountOptions& options) {
 namespace {
 
 ordered_json counters_json(MountContext& mount, const MountPlace& where, std::uint64_t dirty) {
-  ordered_json all = {{"version", mount.options.daemon.build.version}, {"libfuse", mount.options.daemon.build.libfuse},
-                      {"mountpoint", where.mountpoint},         {"source", where.source},
-                      {"read_only", mount.is_read_only()},      {"start_time_seconds", where.began}};
+  ordered_json all = {{"version", mount.options.daemon.build.version},
+                      {"libfuse", mount.options.daemon.build.libfuse},
+                      {"mountpoint", where.mountpoint},
+                      {"source", where.source},
+                      {"read_only", mount.is_read_only()},
+                      {"start_time_seconds", where.began}};
   for (const Metric& metric : metrics_of(mount, dirty))
     all[metric.name] = metric.value;
   all["errors"] = mount.statistics.errors.count(Operation::read);

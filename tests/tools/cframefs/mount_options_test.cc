@@ -133,7 +133,7 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"uid", "root"},          {"gid", "4294967295"},
                                                                 {"umask", "8"},           {"idle_timeout", "-1"},
                                                                 {"cache_timeout", "x"},   {"log", ""},
-                                                                {"log_level", "all"},        {"new_npy", "npy"}};
+                                                                {"log_level", "all"},     {"new_npy", "npy"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
