@@ -91,6 +91,7 @@ class Maps(Directory):
         with open(self.stored, "r+b") as file:
             file.write(short)
             file.truncate(len(short))
+        wait_for(lambda: os.stat(mount / "x").st_size == 8 * CHUNK, what="the new size")
         self.expect_bus_error(toucher)
         self.assertEqual(pread(mount / "x", 0, SIZE), CONTENT[: 8 * CHUNK])
 

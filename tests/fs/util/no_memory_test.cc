@@ -25,6 +25,13 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
+// std::stable_sort uses this one, and sorts in place if it fails.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return is_to_fail() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
