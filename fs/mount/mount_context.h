@@ -62,9 +62,9 @@ struct MountContext {
   codec::SharedMutex names;
 
   bool is_read_only() const { return read_only.load(std::memory_order_relaxed) != ReadOnly::no; }
-  /// Returns EROFS with the reason if nothing may be changed. The kernel does not report a remount: so a change that
-  /// arrives in spite of `ro` makes the function look whether root has remounted the mount read-write. `doing`: the
-  /// operation.
+  /// Returns EROFS with the reason if nothing may be changed. The kernel does not report a remount: for a change on a
+  /// mount with the option `ro` the function calls is_kernel_writable(), and the mount is read-write from then on if
+  /// that returns true. `doing`: the operation.
   codec::Result<void> check_writable(const char* doing);
 };
 

@@ -48,7 +48,8 @@ codec::Result<std::uint64_t> WriteBack::write_array_part(std::uint64_t at, codec
     if (!array_) return codec::stale("another program replaced the array by a file that is no array");
     head = array_->check_write(at, bytes, dirty_.size());
     if (head) return write_behind_head(at, bytes, *head);
-    if (array_->head_bytes() == dirty_.size() || head_.awaits_array()) {
+    const bool is_empty = array_->head_bytes() > 0 && array_->head_bytes() == dirty_.size();
+    if (is_empty || head_.awaits_array()) {
       if (auto begun = replace_array(bytes); !begun) return codec::Failure(begun.error());
       return write_new_array(bytes);
     }

@@ -1,12 +1,12 @@
 #include "tools/stream/frame_map.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "codec/stream/codec_table.h"
 #include "frame/cframe/frame_container.h"
 #include "tools/lib/recent_runs.h"
+#include "tools/stream/run_walk.h"
 
 namespace cframefs::tools {
 
@@ -313,19 +313,8 @@ codec::Result<FrameMap> map_frame(const frame::Container& container, const MapRe
                                   const std::atomic<bool>& stop, Progress& progress) {
   FrameMap map;
   Mapper mapper(map, container, request);
-  const std::int64_t chunks = container.chunk_count();
-  const auto runs = container.runs(ChunkNumber{0}, ChunkNumber{chunks});
-  frame::ChunkRun run;
-  for (std::int64_t number = 0;; ++number) {
-    if (stop.load(std::memory_order_relaxed)) return codec::io_error(EINTR, "read");
-    const auto more = runs->next(run);
-    if (!more) return codec::Failure(more.error());
-    if (!*more) break;
-    if (number % 256 == 0) {
-      progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(chunks));
-    }
-    if (auto added = mapper.add_run(run); !added) return codec::Failure(added.error());
-  }
+  const auto add = [&mapper](const frame::ChunkRun& run) { return mapper.add_run(run); };
+  if (auto done = for_each_run(container, stop, progress, add); !done) return codec::Failure(done.error());
   mapper.finish();
   return map;
 }

@@ -1,11 +1,11 @@
 #include "tools/stream/frame_scan.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "codec/stream/codec_table.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/lib/recent_runs.h"
+#include "tools/stream/run_walk.h"
 
 namespace cframefs::tools {
 
@@ -144,18 +144,8 @@ codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int6
   FrameScan scan;
   scan.chunks = container.chunk_count();
   Scanner scanner(scan, container, most_headers);
-  const auto runs = container.runs(ChunkNumber{0}, ChunkNumber{scan.chunks});
-  frame::ChunkRun run;
-  for (std::int64_t number = 0;; ++number) {
-    if (stop.load(std::memory_order_relaxed)) return codec::io_error(EINTR, "read");
-    const auto more = runs->next(run);
-    if (!more) return codec::Failure(more.error());
-    if (!*more) break;
-    if (number % 256 == 0) {
-      progress.update(static_cast<std::uint64_t>(run.first.value), static_cast<std::uint64_t>(scan.chunks));
-    }
-    if (auto added = scanner.add_run(run); !added) return codec::Failure(added.error());
-  }
+  const auto add = [&scanner](const frame::ChunkRun& run) { return scanner.add_run(run); };
+  if (auto done = for_each_run(container, stop, progress, add); !done) return codec::Failure(done.error());
   scanner.finish();
   return scan;
 }

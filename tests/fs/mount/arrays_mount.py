@@ -270,6 +270,16 @@ class WrittenArrays(unittest.TestCase):
             self.assertEqual(caught.exception.errno, errno.EINVAL)
             self.assertTrue(any("Fortran" in line for line in mount.lines()))
 
+    def test_flat_items_are_no_npy_file(self):
+        self.store(filled((3, 0), "<i8", random.Random(3)), (1, 1), (1, 1))
+        before = os.stat(self.directory.name + "/x.b2nd")
+        with mounting.Mount(self.directory.name, "b2nd=flat") as mount:
+            with self.assertRaises(OSError) as caught:
+                with open(mount / "x", "r+b", buffering=0) as file:
+                    file.write(saved(filled((6, 5), "<f8", random.Random(1))))
+            self.assertEqual(caught.exception.errno, errno.EFBIG)
+        self.assertEqual(os.stat(self.directory.name + "/x.b2nd").st_mtime_ns, before.st_mtime_ns)
+
     def test_a_row_that_is_not_whole_is_told_at_close(self):
         # semantics: B6
         array = filled((9, 7), "<i8", random.Random(3))

@@ -17,7 +17,7 @@ import unittest
 
 import mounting
 from mounting import Mount, background, golden_frames, is_mounted, run, unmount, wait_for
-from mounted_directory import Directory, LARGE, SMALL
+from mounted_directory import LARGE, ServedFrame
 
 MIB = 1 << 20
 
@@ -26,16 +26,7 @@ def is_root():
     return os.geteuid() == 0
 
 
-class Life(Directory):
-    def setUp(self):
-        super().setUp()
-        (self.frame, self.content), = golden_frames(SMALL)
-        self.put(self.frame)
-
-    def check_serves(self, mountpoint=None):
-        with open((mountpoint or self.mountpoint) + "/x", "rb") as file:
-            self.assertEqual(file.read(), self.content)
-
+class Life(ServedFrame):
     def stored(self):
         """What the frame y holds on disk."""
         return mounting.output(mounting.CFRAME, "cat", self.source + "/y.b2frame")

@@ -7,20 +7,11 @@ import signal
 import subprocess
 
 import mounting
-from mounting import Mount, background, daemons_of, golden_frames, is_mounted, unmount, wait_for
-from mounted_directory import Directory, SMALL
+from mounting import Mount, background, daemons_of, is_mounted, unmount, wait_for
+from mounted_directory import ServedFrame
 
 
-class ComingAndGoing(Directory):
-    def setUp(self):
-        super().setUp()
-        (self.frame, self.content), = golden_frames(SMALL)
-        self.put(self.frame)
-
-    def check_serves(self, mountpoint=None):
-        with open((mountpoint or self.mountpoint) + "/x", "rb") as file:
-            self.assertEqual(file.read(), self.content)
-
+class ComingAndGoing(ServedFrame):
     def test_background_returns_when_it_serves_and_unmounting_leaves_nothing(self):
         for _ in range(5):
             done = background(self.source, self.mountpoint)

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import unittest
 
-from mounting import Mount
+from mounting import Mount, golden_frames
 
 SMALL = "matrix/000-blosclz-c1-none-t3.b2frame"
 LARGE = "large/zstd.b2frame"
@@ -30,3 +30,16 @@ class Directory(unittest.TestCase):
         mount = Mount(self.source, *options, mountpoint=self.mountpoint, **how)
         self.addCleanup(mount.close)
         return mount
+
+
+class ServedFrame(Directory):
+    """The source has one frame, which shows as x."""
+
+    def setUp(self):
+        super().setUp()
+        (self.frame, self.content), = golden_frames(SMALL)
+        self.put(self.frame)
+
+    def check_serves(self, mountpoint=None):
+        with open((mountpoint or self.mountpoint) + "/x", "rb") as file:
+            self.assertEqual(file.read(), self.content)
