@@ -30,7 +30,7 @@ codec::Result<Attributes> Namespace::make_directory(NodeId parent, const std::st
     return mount_.files.make_directory_at((*directory)->handle(), NameMapper::on_disk(name), mode);
   });
   if (!done) return codec::Failure(done.error());
-  return lookups_.lookup_created(parent, name);
+  return lookups_.lookup(parent, name);
 }
 
 codec::Result<Attributes> Namespace::make_symlink(NodeId parent, const std::string& name, const std::string& target,
@@ -46,7 +46,7 @@ codec::Result<Attributes> Namespace::make_symlink(NodeId parent, const std::stri
   auto done =
       as_caller(caller, 0, [&] { return mount_.files.make_symlink_at(stored, (*directory)->handle(), stored_name); });
   if (!done) return codec::Failure(done.error());
-  return lookups_.lookup_created(parent, name);
+  return lookups_.lookup(parent, name);
 }
 
 codec::Result<Attributes> Namespace::make_node(NodeId parent, const std::string& name, mode_t mode, dev_t device,
@@ -65,7 +65,7 @@ codec::Result<Attributes> Namespace::make_node(NodeId parent, const std::string&
     return mount_.files.make_node_at((*directory)->handle(), NameMapper::on_disk(name), mode, device);
   });
   if (!done) return codec::Failure(done.error());
-  return lookups_.lookup_created(parent, name);
+  return lookups_.lookup(parent, name);
 }
 
 codec::Result<Attributes> Namespace::link(NodeId id, NodeId parent, const std::string& name, ChangePermit& permit) {

@@ -47,7 +47,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   });
   if (!file) return not_created(file.error(), flags);
   entry.status = *file;
-  auto attributes = lookups_.lookup_created(parent, name);
+  auto attributes = lookups_.lookup_created(parent, name, entry.status);
   if (!attributes) {
     take_back(entry);
     return codec::Failure(attributes.error());
