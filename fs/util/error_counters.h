@@ -1,5 +1,5 @@
-// Counts the errors with which requests were answered, by the kind that matters to who watches a mount: damage, a full
-// disk and a lock call for different actions, and an interrupted read for none.
+// Counts the errors with which requests were answered, by the action that they call for: damage, a full disk and a lock
+// call for different ones, and an interrupted read for none.
 //
 // Thread safety: all members may be called concurrently.
 #pragma once
