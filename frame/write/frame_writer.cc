@@ -76,7 +76,18 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile 
                                                        std::shared_ptr<IndexCache> cache,
                                                        const WriterOptions& options) {
   std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
-  if (auto loaded = writer->load(frame->handle()); !loaded) return Failure(loaded.error());
+  if (auto opened = writer->open_files(frame->handle()); !opened) return Failure(opened.error());
+  if (auto loaded = writer->load(); !loaded) return Failure(loaded.error());
+  return writer;
+}
+
+Result<std::unique_ptr<FrameWriter>> FrameWriter::open_shared(FileOps& files, OpenFile dir, const std::string& name,
+                                                              const std::shared_ptr<const Descriptor>& frame,
+                                                              std::shared_ptr<IndexCache> cache,
+                                                              const WriterOptions& options) {
+  std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
+  writer->file_ = frame;
+  if (auto loaded = writer->load(); !loaded) return Failure(loaded.error());
   return writer;
 }
 
@@ -98,12 +109,11 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
   }
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(files_, *fd);
-  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->handle(), LOCK_SH));
   return {};
 }
 
-Result<void> FrameWriter::load(OpenFile frame) {
-  if (auto opened = open_files(frame); !opened) return opened;
+Result<void> FrameWriter::load() {
+  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->handle(), LOCK_SH));
   const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
                                  : open_container(files_, file_, cache_);
   if (!opened) return Failure(opened.error());

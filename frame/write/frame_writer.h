@@ -81,6 +81,12 @@ class FrameWriter {
                                                    const std::shared_ptr<const Descriptor>& frame,
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
+  /// As above, for a contiguous frame that is open for reading and writing: the writer shares the descriptor, instead
+  /// of opening the file again.
+  static Result<std::unique_ptr<FrameWriter>> open_shared(FileOps& files, OpenFile dir, const std::string& name,
+                                                          const std::shared_ptr<const Descriptor>& frame,
+                                                          std::shared_ptr<IndexCache> cache,
+                                                          const WriterOptions& options);
   ~FrameWriter();
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
@@ -137,7 +143,7 @@ class FrameWriter {
               const WriterOptions& options);
 
   Result<void> open_files(OpenFile frame);
-  Result<void> load(OpenFile frame);
+  Result<void> load();
   OpenFile entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);

@@ -92,6 +92,15 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
   return describe(*node, open);
 }
 
+Attributes FileAttributes::of_new(Node& node, const EntryStat& created) {
+  {
+    codec::MutexLock lock(node.mutex);
+    node.known = created;
+  }
+  node.pages.told_size(created.size);
+  return describe(node, created);
+}
+
 codec::Result<EntryStat> FileAttributes::probe_node(Node& node) {
   EntryStat known;
   {

@@ -34,6 +34,8 @@ class FileAttributes {
                                    const Caller& caller = {}, ChangePermit& permit = free_permit());
   /// Examines the node's file on disk, which must still have the node's name.
   codec::Result<EntryStat> probe_node(Node& node);
+  /// Records and returns the attributes of a file that the mount has just created. No handle of it is open.
+  Attributes of_new(Node& node, const EntryStat& created);
   /// Returns the attributes that follow from a probe.
   Attributes describe(const Node& node, const EntryStat& probe);
   /// Returns the inode number that the node shows.

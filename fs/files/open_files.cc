@@ -35,7 +35,7 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
     if (auto writable = mount_.check_writable("open"); !writable) return codec::Failure(writable.error());
   }
   auto opened =
-      is_container(node.kind) ? frames_.open(std::move(handle), flags, false) : plain_.open(std::move(handle), flags);
+      is_container(node.kind) ? frames_.open(std::move(handle), flags, {}) : plain_.open(std::move(handle), flags);
   if (opened && writes && mount_.options.shown.are_set()) {
     if (auto cleared = clear_set_ids(**opened); !cleared) {
       release(std::move(*opened));

@@ -32,8 +32,9 @@ class OpenFiles {
   /// Opens a file. `flags`: as open(2), without O_CREAT and O_EXCL.
   codec::Result<std::unique_ptr<FileHandle>> open(NodeId id, int flags = O_RDONLY);
   /// Opens a frame that was just created.
-  codec::Result<std::unique_ptr<FileHandle>> open_new_frame(std::unique_ptr<FileHandle> handle, int flags, bool fresh) {
-    return frames_.open(std::move(handle), flags, fresh);
+  codec::Result<std::unique_ptr<FileHandle>> open_new_frame(std::unique_ptr<FileHandle> handle, int flags,
+                                                            const FrameOrigin& created) {
+    return frames_.open(std::move(handle), flags, created);
   }
   /// Reads into `reply`. `holds_pages`: the kernel keeps the pages of the range locked until the reply is sent.
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply,

@@ -36,16 +36,17 @@ FrameFiles::FrameFiles(MountContext& mount, KernelPages& pages, FrameStates& sta
       writers_(writers),
       ahead_(mount.read_path, mount.workers, mount.options.readahead, ahead_threads(mount.options) + 1) {}
 
-codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<FileHandle> handle, int flags, bool fresh) {
+codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<FileHandle> handle, int flags,
+                                                            const FrameOrigin& origin) {
   Node& node = *handle->node;
-  auto frame = writers_.share_frame(node);
+  auto frame = writers_.share_frame(node, origin.file);
   if (!frame) return codec::Failure(frame.error());
   if (mount_.reserve.is_kept_back(mount_.files, (*frame)->file()->handle())) return codec::io_error(EMFILE, "open");
   handle->frame = std::move(*frame);
   handle->leaves_access_time = mount_.options.no_access_times || (flags & O_NOATIME) != 0;
   std::shared_ptr<WriteBack> writer;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) {
-    auto started = writers_.start_writing(node, handle->frame, fresh);
+    auto started = writers_.start_writing(node, handle->frame, origin);
     if (!started) return codec::Failure(started.error());
     writer = std::move(*started);
     handle->writable = true;

@@ -18,7 +18,8 @@ class FrameFiles {
  public:
   FrameFiles(MountContext& mount, KernelPages& pages, FrameStates& states, FrameWriters& writers);
 
-  codec::Result<std::unique_ptr<FileHandle>> open(std::unique_ptr<FileHandle> handle, int flags, bool fresh);
+  codec::Result<std::unique_ptr<FileHandle>> open(std::unique_ptr<FileHandle> handle, int flags,
+                                                  const FrameOrigin& origin);
   void release(std::unique_ptr<FileHandle> handle);
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
   codec::Result<std::uint64_t> seek(FileHandle& handle, std::uint64_t from, bool hole);

@@ -44,7 +44,8 @@ void FrameWriters::stop() {
       [this](WriteBack& file, const codec::Error& reason) { drop_rest(file, reason, [] { return true; }); });
 }
 
-codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node) {
+codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node,
+                                                                    std::shared_ptr<const frame::Descriptor> given) {
   for (int attempt = 1;; ++attempt) {
     // A writer knows the file, also while a commit replaces it, and after it has lost its name. A stale writer stays
     // with the programs that have it open; others get a new OpenFrame.
@@ -57,7 +58,8 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node) 
       stale = frame;
     }
     // O_NOATIME: reading the header is not an access by the program.
-    auto file = node_files_.open_with_room([&] { return node_files_.open_file(node, O_RDONLY | O_NOATIME); });
+    auto file = given ? codec::Result<NodeFiles::SharedFile>(std::exchange(given, nullptr))
+                      : node_files_.open_with_room([&] { return node_files_.open_file(node, O_RDONLY | O_NOATIME); });
     if (!file && file.error().sys == EPERM) file = node_files_.open_file(node, O_RDONLY);
     if (!file) {
       // A commit may be replacing the file.
@@ -83,7 +85,7 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node) 
 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::start_writing(Node& node,
                                                                       const std::shared_ptr<OpenFrame>& frame,
-                                                                      bool fresh) {
+                                                                      const FrameOrigin& origin) {
   if (auto writable = mount_.check_writable("open"); !writable) return codec::Failure(writable.error());
   // Opening reads the frame and may wait for its lock: only writers of the same frame wait for that.
   codec::MutexLock opening(frame->opening);
@@ -96,7 +98,7 @@ codec::Result<std::shared_ptr<WriteBack>> FrameWriters::start_writing(Node& node
     auto place = place_of_frame(node);
     if (!place) return codec::Failure(place.error());
     const std::string opened_at = place->path;
-    auto writer = open_writer(node, frame, fresh, std::move(*place));
+    auto writer = open_writer(node, frame, origin, std::move(*place));
     if (!writer) {
       // The frame may have been renamed before it was opened by its name.
       const auto now = place_of_frame(node);
@@ -142,12 +144,16 @@ class FrameWriters::FrameHost final : public WriteBackHost {
 };
 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                                    bool fresh, FrameLocation place) {
+                                                                    const FrameOrigin& origin, FrameLocation place) {
   const auto status = mount_.files.status(frame->file()->handle());
   const bool is_blank = status && S_ISREG(status->st_mode) && status->st_size == 0;
   const bool may_become_array = mount_.options.b2nd == ArrayView::npy && NameMapper::has_array_suffix(place.name);
-  auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame),
-                                {std::move(place), frame->file(), fresh, fresh || is_blank, may_become_array});
+  FrameToWrite to_write{std::move(place), frame->file()};
+  to_write.fresh = origin.is_new;
+  to_write.is_open_for_writing = origin.file != nullptr && origin.file == to_write.frame;
+  to_write.has_placeholders = origin.is_new || is_blank;
+  to_write.may_become_array = may_become_array;
+  auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame), to_write);
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
   mount_.once.error(opened.error());
   return codec::io_error(EROFS, "open", "frames of this kind are not written");
@@ -223,7 +229,7 @@ bool FrameWriters::drop_rest(WriteBack& writer, const codec::Error& reason, cons
 codec::Result<void> FrameWriters::with_temporary_writer(Node& node, const Work& work) {
   auto frame = share_frame(node);
   if (!frame) return codec::Failure(frame.error());
-  auto writer = start_writing(node, *frame, false);
+  auto writer = start_writing(node, *frame);
   if (!writer) return codec::Failure(writer.error());
   const bool was_clean = !(*writer)->status().is_waiting;
   auto done = work(**writer);

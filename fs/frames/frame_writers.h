@@ -20,6 +20,13 @@
 
 namespace cframefs::fs {
 
+/// How a frame that is opened came to be.
+struct FrameOrigin {
+  bool is_new = false;                            // the mount has just created it
+  std::shared_ptr<const frame::Descriptor> file;  // of a new frame, open for reading and writing; else, and if none
+                                                  // can be kept, nullptr
+};
+
 class FrameWriters {
  public:
   using Work = std::function<codec::Result<void>(WriteBack&)>;
@@ -30,11 +37,12 @@ class FrameWriters {
   /// Commits everything; what cannot be committed is lost, and logged.
   void stop();
 
-  /// Returns what the handles of a frame share; opens the file for the first one.
-  codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node);
-  /// Adds a writer to the frame. EROFS: the frame cannot be written. `fresh`: FrameToWrite::fresh.
+  /// Returns what the handles of a frame share; opens the file for the first one, unless that has `file` already.
+  codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node,
+                                                        std::shared_ptr<const frame::Descriptor> file = nullptr);
+  /// Adds a writer to the frame. EROFS: the frame cannot be written.
   codec::Result<std::shared_ptr<WriteBack>> start_writing(Node& node, const std::shared_ptr<OpenFrame>& frame,
-                                                          bool fresh) EXCLUDES(mount_.changes);
+                                                          const FrameOrigin& origin = {}) EXCLUDES(mount_.changes);
   /// Removes a writer; commits. After the last writer, data that cannot be committed yet waits in the flusher, and
   /// programs still see it.
   void stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& frame);
@@ -52,8 +60,8 @@ class FrameWriters {
   /// What a write-back needs from the mount.
   class FrameHost;
 
-  codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame, bool fresh,
-                                                        FrameLocation place);
+  codec::Result<std::shared_ptr<WriteBack>> open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
+                                                        const FrameOrigin& origin, FrameLocation place);
   /// Registers the first writer of the frame, which may have been renamed since `opened_at`, its path when it was
   /// opened.
   codec::Result<void> begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,

@@ -16,7 +16,7 @@ constexpr int kLookupAttempts = 5;
 
 }  // namespace
 
-codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name, const struct stat* created) {
+codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name) {
   mount_.statistics.lookups.fetch_add(1, std::memory_order_relaxed);
   const Stopwatch watch(mount_.statistics.lookup_time);
   const std::shared_ptr<Node> node = mount_.nodes.find(parent);
@@ -29,7 +29,7 @@ codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name
   if (!directory) return codec::Failure(directory.error());
   node_files_.watch(*node);
   for (int attempt = 1;; ++attempt) {
-    auto found = lookup_stored(parent, *directory, name, created);
+    auto found = lookup_stored(parent, *directory, name);
     // stale: a commit has replaced the file between two look-ups of the name.
     const bool is_stale = !found && found.error().kind == codec::ErrorKind::stale;
     // A file with a name of this length cannot be created either.
@@ -43,8 +43,22 @@ codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name
   }
 }
 
-codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name,
-                                                 const struct stat* created) {
+codec::Result<Attributes> Lookups::enter_created(const DirEntry& place, const EntryStat& created) {
+  if (const auto parent = mount_.nodes.find(place.directory)) node_files_.watch(*parent);
+  std::shared_ptr<Node> node;
+  {
+    codec::SharedLock names(mount_.names);
+    // A node with this inode is of a file that was removed behind the mount.
+    mount_.nodes.retire(created);
+    node = mount_.nodes.enter(place.directory, place.name, NodeRole::stored, created);
+  }
+  auto entered = or_no_memory([&]() -> codec::Result<Attributes> { return attributes_.of_new(*node, created); });
+  if (!entered) node_files_.forget(node->id, 1);
+  return entered;
+}
+
+codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirectory& directory,
+                                                 const std::string& name) {
   std::shared_ptr<Node> node;
   {
     // Under mount_.names: a rename in between would enter the node at its old place.
@@ -54,10 +68,6 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
     // While a commit replaces the file, the name belongs to the node of the old file.
     node = committing_at(DirEntry{parent, found->name});
     node = node ? mount_.nodes.enter_again(node->id) : nullptr;
-    // Another file may have taken the name since.
-    const struct stat& there = found->stat.status;
-    const bool is_created = created != nullptr && there.st_dev == created->st_dev && there.st_ino == created->st_ino;
-    if (!node && is_created) mount_.nodes.retire(found->stat);
     if (!node) node = mount_.nodes.enter(parent, found->name, NodeRole::stored, found->stat);
   }
   auto found = or_no_memory([&]() -> codec::Result<Attributes> {

@@ -19,19 +19,15 @@ class Lookups {
   Lookups(MountContext& mount, NodeFiles& node_files, FileAttributes& attributes, ControlFiles& control)
       : mount_(mount), node_files_(node_files), attributes_(attributes), control_(control) {}
 
-  codec::Result<Attributes> lookup(NodeId parent, const std::string& name) { return lookup(parent, name, nullptr); }
-  /// Looks up a file that the mount has just created. `created`: its status on disk.
-  codec::Result<Attributes> lookup_created(NodeId parent, const std::string& name, const struct stat& created) {
-    return lookup(parent, name, &created);
-  }
+  codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
+  /// Enters a file that the mount has just created, without a look at the disk. `place.name`: its name on disk.
+  codec::Result<Attributes> enter_created(const DirEntry& place, const EntryStat& created);
   void forget(NodeId node, std::uint64_t lookups) { node_files_.forget(node, lookups); }
   /// Returns the length in bytes of the longest name that a new entry can have.
   std::size_t longest_name() const;
 
  private:
-  codec::Result<Attributes> lookup(NodeId parent, const std::string& name, const struct stat* created);
-  codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name,
-                                          const struct stat* created);
+  codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name);
   /// Returns the node at a place if its write-back is committing, else nullptr.
   std::shared_ptr<Node> committing_at(const DirEntry& place) const;
 

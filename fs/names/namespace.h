@@ -61,7 +61,13 @@ class Namespace {
     std::string name;       // on disk
     struct stat status {};  // by its descriptor
     bool is_frame = false;
+    std::shared_ptr<const frame::Descriptor> file;  // as NewFile::file
     Attributes attributes;
+  };
+  /// Its file on disk.
+  struct NewFile {
+    EntryStat entry;
+    std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr if it is no frame
   };
   /// A node and the state of its file.
   struct VersionedNode {
@@ -73,13 +79,14 @@ class Namespace {
   static codec::Failure not_created(const codec::Error& error, int flags);
   codec::Result<NewEntry> create_entry(NodeId parent, const std::string& name, int flags, mode_t mode,
                                        const Caller& caller, ChangePermit& permit) EXCLUDES(mount_.changes);
-  codec::Result<struct stat> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
+  codec::Result<NewFile> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
       REQUIRES(mount_.changes);
-  codec::Result<struct stat> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
+  codec::Result<NewFile> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
+  codec::Result<frame::OpenFile> create_to_write(const HeldDirectory& directory, const std::string& name, mode_t mode);
   /// Returns the mode of a new entry in the directory: applies the caller's umask unless there is a default ACL.
   mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
   /// Opens a created file. stale: another file has replaced it.
-  codec::Result<std::unique_ptr<FileHandle>> open_created(const NewEntry& entry, int flags);
+  codec::Result<std::unique_ptr<FileHandle>> open_created(NewEntry& entry, int flags);
   /// Removes a created file after the call has failed.
   void take_back(const NewEntry& entry) REQUIRES(mount_.changes);
 

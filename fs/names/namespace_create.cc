@@ -14,6 +14,13 @@ namespace {
 
 constexpr const char* kDefaultAcl = "system.posix_acl_default";
 
+/// Returns whether a created file may be shown with another inode number under its name than by the descriptor that was
+/// opened under its temporary name, as sshfs does after a link. The caller of create() has the rights to both.
+bool may_be_one_file(const struct stat& made, const struct stat& named) {
+  return S_ISREG(named.st_mode) && made.st_dev == named.st_dev && made.st_mode == named.st_mode &&
+         made.st_uid == named.st_uid && made.st_gid == named.st_gid && made.st_size == named.st_size;
+}
+
 }  // namespace
 
 codec::Result<CreatedFile> Namespace::create(NodeId parent, const std::string& name, int flags, mode_t mode,
@@ -46,8 +53,9 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
                           : create_plain(entry.directory, entry.name, mode);
   });
   if (!file) return not_created(file.error(), flags);
-  entry.status = *file;
-  auto attributes = lookups_.lookup_created(parent, name, entry.status);
+  entry.status = file->entry.status;
+  entry.file = std::move(file->file);
+  auto attributes = lookups_.enter_created({parent, entry.name}, file->entry);
   if (!attributes) {
     take_back(entry);
     return codec::Failure(attributes.error());
@@ -62,35 +70,57 @@ mode_t Namespace::mode_for_new(const HeldDirectory& directory, mode_t mode, cons
   return has_default ? mode : mode & ~caller.umask;
 }
 
-codec::Result<struct stat> Namespace::create_frame(const HeldDirectory& directory, const std::string& name,
-                                                   mode_t mode) {
+codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& directory, const std::string& name,
+                                                          mode_t mode) {
   const std::string temporary = entries_.temporary_name(NameMapper::suffix_of(name));
   constexpr mode_t kRights = 0777;
-  auto fd = mount_.files.create_at(directory->handle(), temporary, O_WRONLY | O_EXCL, mode & kRights);
+  auto fd = create_to_write(directory, temporary, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
-  const frame::Descriptor file(mount_.files, *fd);
+  auto file = std::make_shared<const frame::Descriptor>(mount_.files, *fd);
   frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
   if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
-  auto done = mount_.files.pwrite(file.handle(), frame::empty_frame(empty), frame::FileOffset{0});
+  auto done = mount_.files.pwrite(file->handle(), frame::empty_frame(empty), frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
-    const auto made = mount_.files.status(file.handle());
-    done = made ? mount_.files.change_mode(file.handle(), (made->st_mode & kRights) | (mode & ~kRights))
+    const auto made = mount_.files.status(file->handle());
+    done = made ? mount_.files.change_mode(file->handle(), (made->st_mode & kRights) | (mode & ~kRights))
                 : codec::Failure(made.error());
   }
   // The frame gets its name once it is complete.
   if (done) done = frame::give_free_name(mount_.files, directory->handle(), temporary, name);
-  if (done) return mount_.files.status(file.handle());
-  static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
-  return codec::Failure(done.error());
+  if (!done) {
+    static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
+    return codec::Failure(done.error());
+  }
+  const auto made = mount_.files.status(file->handle());
+  const auto named = made ? mount_.files.status_at(directory->handle(), name) : made;
+  if (!named) return codec::Failure(named.error());
+  if (named->st_ino != made->st_ino || named->st_dev != made->st_dev) {
+    if (!may_be_one_file(*made, *named)) return codec::stale("another file has taken its name");
+    file.reset();
+  }
+  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file)};
 }
 
-codec::Result<struct stat> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,
-                                                   mode_t mode) {
+/// Creates a file for a frame, open for reading and writing.
+codec::Result<frame::OpenFile> Namespace::create_to_write(const HeldDirectory& directory, const std::string& name,
+                                                          mode_t mode) {
+  // O_NOATIME: the mount's own reads are no accesses by a program.
+  auto fd = mount_.files.create_at(directory->handle(), name, O_RDWR | O_EXCL | O_NOATIME, mode);
+  if (fd || fd.error().sys != EPERM) return fd;
+  // The source may give the file to another user than the daemon; it exists then, but is not opened.
+  static_cast<void>(mount_.files.remove_at(directory->handle(), name, false));
+  return mount_.files.create_at(directory->handle(), name, O_RDWR | O_EXCL, mode);
+}
+
+codec::Result<Namespace::NewFile> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,
+                                                          mode_t mode) {
   auto fd = mount_.files.create_at(directory->handle(), name, O_WRONLY | O_EXCL, mode);
   if (!fd) return codec::Failure(fd.error());
   const frame::Descriptor file(mount_.files, *fd);
-  return mount_.files.status(file.handle());
+  const auto status = mount_.files.status(file.handle());
+  if (!status) return codec::Failure(status.error());
+  return NewFile{SourceTree::new_entry(EntryKind::plain, *status, 0), nullptr};
 }
 
 /// Returns the error of a failed create. stale if the name was taken: the kernel then looks it up, and checks whether
@@ -100,13 +130,15 @@ codec::Failure Namespace::not_created(const codec::Error& error, int flags) {
   return is_taken ? codec::stale("another file with this name was created") : codec::Failure(error);
 }
 
-codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(const NewEntry& entry, int flags) {
+codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(NewEntry& entry, int flags) {
   auto handle = std::make_unique<FileHandle>();
   handle->node = mount_.nodes.find(entry.attributes.node);
   // Open only the created file: the kernel does not check the caller's rights to a file that has replaced it.
   if (!handle->node || !handle->node->is_at(entry.status)) return codec::stale("another file has replaced it");
   if (!entry.is_frame) return files_.open(entry.attributes.node, flags);
-  return files_.open_new_frame(std::move(handle), flags, true);
+  // Without the descriptor, opening frees descriptors that are not in use.
+  if (entry.file && mount_.reserve.is_kept_back(mount_.files, entry.file->handle())) entry.file.reset();
+  return files_.open_new_frame(std::move(handle), flags, {true, std::move(entry.file)});
 }
 
 void Namespace::take_back(const NewEntry& entry) {

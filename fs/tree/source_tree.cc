@@ -257,6 +257,16 @@ codec::Result<EntryStat> SourceTree::entry_from(frame::OpenFile directory, const
   return probe;
 }
 
+EntryStat SourceTree::new_entry(EntryKind kind, const struct stat& status, std::int32_t chunksize) {
+  EntryStat entry;
+  entry.kind = kind;
+  entry.status = status;
+  entry.entry_inode = status.st_ino;
+  entry.chunksize = chunksize;
+  entry.identity = frame::version_of(status);
+  return entry;
+}
+
 codec::Result<EntryStat> SourceTree::revalidate(frame::OpenFile directory, const std::string& name,
                                                 const EntryStat& known) const {
   for (int attempt = 1;; ++attempt) {

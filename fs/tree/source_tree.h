@@ -59,6 +59,9 @@ class SourceTree {
   /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
   codec::Result<EntryStat> revalidate(frame::OpenFile directory, const std::string& name, const EntryStat& known) const;
 
+  /// Returns what probe() returns for an entry that was just created: a file without content, or a frame without data.
+  static EntryStat new_entry(EntryKind kind, const struct stat& status, std::int32_t chunksize);
+
   /// Returns the kind of an entry; none if it does not exist.
   codec::Result<EntryKind> kind_of(frame::OpenFile directory, const std::string& name) const;
   /// Returns whether an entry of this kind would keep it under that name.

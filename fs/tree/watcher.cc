@@ -68,14 +68,25 @@ void Watcher::forget(std::uint64_t directory) {
 }
 
 void Watcher::run(std::vector<char>& buffer) {
+  Clock::time_point next{};  // when the next batch may be read
   while (!stopping_) {
     pollfd waits[2] = {{inotify_, POLLIN, 0}, {wake_, POLLIN, 0}};
     if (poll(waits, 2, -1) < 0) continue;
+    pause_until(next);
+    if (stopping_) break;
+    next = Clock::now() + kBatchInterval;
     const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
     if (got <= 0 || try_in_memory([&] { report(buffer.data(), static_cast<std::size_t>(got)); })) continue;
     // Some changes may have been reported already, which is harmless.
     until_there_is_memory([this] { reporter_(Change{0, "", false, true}); });
   }
+}
+
+void Watcher::pause_until(Clock::time_point time) const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
+  if (left.count() <= 0) return;
+  pollfd wake{wake_, POLLIN, 0};
+  static_cast<void>(poll(&wake, 1, static_cast<int>(left.count())));
 }
 
 void Watcher::report(const char* events, std::size_t length) {

@@ -2,13 +2,15 @@
 //
 // There is one inotify watch for each directory that the kernel has looked into. watch() returns false for a directory
 // that cannot be watched (the limit on watches, a filesystem without events), and the kernel then caches nothing of it.
-// A thread of its own reports changes. The thread holds no lock during a report, because the kernel may block the
-// reporter until requests in progress are answered.
+// A thread of its own reports changes: a single one at once, those that follow it closely in one batch each
+// kBatchInterval, so that a program that makes many does not wait for as many reports. The thread holds no lock during
+// a report, because the kernel may block the reporter until requests in progress are answered.
 //
 // Thread safety: watch() and forget() may be called concurrently. Ownership: the reporter must outlive the watcher.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -29,6 +31,7 @@ class Watcher {
     bool everything = false;      // events were lost: anything may have changed
   };
   using Reporter = std::function<void(const Change&)>;
+  static constexpr std::chrono::milliseconds kBatchInterval{2};
 
   explicit Watcher(Reporter reporter);
   ~Watcher();
@@ -42,7 +45,11 @@ class Watcher {
   void forget(std::uint64_t directory);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void run(std::vector<char>& buffer);
+  /// Returns early if the watcher is stopped.
+  void pause_until(Clock::time_point time) const;
   void report(const char* events, std::size_t length);
 
   const Reporter reporter_;

@@ -5,12 +5,17 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
 #include "frame/write/auto_params.h"
+#include "frame/write/item_sizes.h"
 
 namespace cframefs::fs {
 namespace {
 
 constexpr std::string_view kAutoFilter = "auto";
-constexpr std::string_view kDefaultFilter = "shuffle";  // of frames without data
+constexpr std::string_view kDefaultFilter = "shuffle";  // of frames without data, and of small ones
+
+// A frame of this many bytes takes one block of most disks, whatever its parameters: trials would gain nothing, and
+// take longer than all else that it takes to create a file.
+constexpr std::size_t kOneDiskBlock = 3840;
 
 codec::EncodeParameters parameters_of(const NewFrameOptions& options) {
   codec::EncodeParameters parameters;
@@ -33,10 +38,16 @@ frame::NewFrame placeholder_params(const NewFrameOptions& options) {
 }
 
 frame::NewFrame auto_params(const NewFrameOptions& options, codec::ByteView first) {
+  const frame::DataSamples samples = frame::samples_of(first);
+  codec::EncodeParameters parameters = parameters_of(options);
+  if (first.size() <= kOneDiskBlock) {
+    const auto declared = frame::declared_item_sizes(samples.head);
+    if (parameters.typesize == 0) parameters.typesize = declared.empty() ? 1 : declared.front();
+    return {parameters, frame::choose_chunksize(parameters.typesize, static_cast<std::int64_t>(options.chunksize)), {}};
+  }
   codec::EncodeContext context;
   const auto filters = options.filter == kAutoFilter ? frame::Filters::open : frame::Filters::given;
-  return frame::choose_frame(context, parameters_of(options), static_cast<std::int64_t>(options.chunksize),
-                             frame::samples_of(first), filters);
+  return frame::choose_frame(context, parameters, static_cast<std::int64_t>(options.chunksize), samples, filters);
 }
 
 }  // namespace cframefs::fs

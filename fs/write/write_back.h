@@ -85,6 +85,8 @@ struct FrameToWrite {
   std::shared_ptr<const frame::Descriptor> frame;  // the file at `place`, or the directory of a sparse frame
   /// Neither its content nor its name was ever synced: frame::WriterState::fresh.
   bool fresh = false;
+  /// `frame` is open for reading and writing.
+  bool is_open_for_writing = false;
   /// Its parameters are placeholders: the host chooses them when the first data are known.
   bool has_placeholders = false;
   /// It has the name of an array that shows as a .npy file: if it is empty, what a program writes may make it one.
@@ -218,7 +220,8 @@ class WriteBack {
 
   WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, const FrameToWrite& frame);
 
-  codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh);
+  codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh,
+                                  bool is_open_for_writing = false);
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
   bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
   /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that

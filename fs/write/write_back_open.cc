@@ -29,7 +29,8 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
                                                           const FrameToWrite& frame) {
   const std::shared_ptr<WriteBack> file(new WriteBack(shared, std::move(host), frame));
   const std::lock_guard commits(file->commit_mutex_);
-  if (auto opened = file->open_writer(frame.frame, frame.fresh); !opened) return codec::Failure(opened.error());
+  if (auto opened = file->open_writer(frame.frame, frame.fresh, frame.is_open_for_writing); !opened)
+    return codec::Failure(opened.error());
   codec::MutexLock lock(file->mutex_);
   if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
   file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
@@ -42,14 +43,18 @@ std::uint64_t WriteBack::layer_unit() const {
   return writer_->pending().chunksize() > 0 ? static_cast<std::uint64_t>(writer_->pending().chunksize()) : kChunkSize;
 }
 
-codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh) {
+codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh,
+                                           bool is_open_for_writing) {
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
   options.sparse_registry = shared_.sparse_registry;
   const auto open = [&] {
-    return frame::FrameWriter::open(shared_.files, place_.directory->handle(), place_.name, frame, shared_.index_cache,
-                                    options);
+    const frame::OpenFile directory = place_.directory->handle();
+    return is_open_for_writing
+               ? frame::FrameWriter::open_shared(shared_.files, directory, place_.name, frame, shared_.index_cache,
+                                                 options)
+               : frame::FrameWriter::open(shared_.files, directory, place_.name, frame, shared_.index_cache, options);
   };
   auto writer = open();
   if (!writer && writer.error().sys == EACCES) {

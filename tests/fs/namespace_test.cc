@@ -40,6 +40,84 @@ TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   EXPECT_EQ(errno_of(filesystem_->names().make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
 }
 
+/// Counts what opens files and what looks at names.
+class CountedFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
+    ++opens;
+    return ForwardingFiles::open_at(dir, path, flags);
+  }
+  codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
+                                           mode_t mode) override {
+    ++opens;
+    return ForwardingFiles::create_at(dir, path, flags, mode);
+  }
+  codec::Result<frame::OpenFile> reopen(frame::OpenFile file, int flags) override {
+    ++opens;
+    return ForwardingFiles::reopen(file, flags);
+  }
+  codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
+    ++looks;
+    return ForwardingFiles::status_at(dir, path);
+  }
+  std::atomic<int> opens{0};
+  std::atomic<int> looks{0};
+};
+
+class CreateCosts : public NamespaceTest {
+ protected:
+  void SetUp() override {
+    files_ = &counted_;
+    NamespaceTest::SetUp();
+  }
+  CountedFiles counted_;
+};
+
+TEST_F(CreateCosts, AFrameIsOpenedOnceAndItsNameIsLookedUpOnce) {
+  make("before", "text");
+  counted_.opens = counted_.looks = 0;
+  auto made = filesystem_->names().create(kRootNode, "x", O_WRONLY | O_CREAT, 0644, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(counted_.opens, 1);
+  // The names on disk that would show as "x", and the new name once it is given and once it is written.
+  EXPECT_EQ(counted_.looks, 9 + 2);
+  ASSERT_TRUE(write(*made->handle, 0, "text"));
+  ASSERT_TRUE(close(std::move(made->handle)));
+  EXPECT_EQ(counted_.opens, 2);  // looks for a lock file
+  EXPECT_EQ(content("x"), "text");
+}
+
+TEST_F(NamespaceTest, ACreatedFileShowsTheAttributesOfTheNextStat) {
+  struct Case {
+    Names names;
+    bool npy_as_array;
+    const char* name;
+  };
+  for (const Case& is : {Case{Names::strip, false, "x"}, Case{Names::strip, true, "y.npy"},
+                         Case{Names::keep, false, "z.b2frame"}, Case{Names::keep, false, "plain"}}) {
+    stop();
+    options_.names = is.names;
+    options_.new_frames.npy_as_array = is.npy_as_array;
+    start();
+    auto made = filesystem_->names().create(kRootNode, is.name, O_WRONLY | O_CREAT, 0640, {});
+    ASSERT_TRUE(made) << is.name;
+    const auto next = filesystem_->attributes().of(made->attributes.node, nullptr);
+    const auto found = filesystem_->names().lookup(kRootNode, is.name);
+    for (const auto* other : {&next, &found}) {
+      ASSERT_TRUE(*other) << is.name;
+      EXPECT_EQ((*other)->node, made->attributes.node) << is.name;
+      const struct stat& one = made->attributes.status;
+      const struct stat& two = (*other)->status;
+      EXPECT_EQ(one.st_ino, two.st_ino) << is.name;
+      EXPECT_EQ(one.st_mode, two.st_mode) << is.name;
+      EXPECT_EQ(one.st_size, two.st_size) << is.name;
+      EXPECT_EQ(one.st_blksize, two.st_blksize) << is.name;
+      EXPECT_EQ(one.st_nlink, two.st_nlink) << is.name;
+    }
+    filesystem_->files().release(std::move(made->handle));
+  }
+}
+
 // semantics: M1
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   make("a", "new");

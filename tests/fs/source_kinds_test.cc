@@ -1,8 +1,9 @@
 // What programs do with files of a mount whose source lacks something: it works, or the answer is the source's own
 // error, and nothing is lost.
+#include "tests/fs/source_kinds.h"
+
 #include <cerrno>
 #include <chrono>
-#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -105,43 +106,6 @@ class OddSource : public WrittenFilesystem {
   LimitedFiles odd_;
 };
 
-std::vector<Limits> all_kinds() {
-  std::vector<Limits> kinds(1);
-  const auto add = [&](const char* name, const std::function<void(Limits&)>& set) {
-    Limits limits;
-    limits.name = name;
-    set(limits);
-    kinds.push_back(limits);
-  };
-  add("NoRenameFlags", [](Limits& l) { l.no_rename_flags = true; });
-  add("NoRenameFlagsNorLinks", [](Limits& l) { l.no_rename_flags = l.no_links = true; });
-  add("NoSymlinks", [](Limits& l) { l.no_symlinks = true; });
-  add("NoXattr", [](Limits& l) { l.no_xattr = true; });
-  add("NoFlock", [](Limits& l) { l.no_flock = true; });
-  add("LocksNeedMode", [](Limits& l) { l.locks_need_mode = true; });
-  add("NoChmod", [](Limits& l) { l.no_chmod = true; });
-  add("NoChown", [](Limits& l) { l.no_chown = true; });
-  add("NoTimes", [](Limits& l) { l.no_times = true; });
-  add("NoHandles", [](Limits& l) { l.no_handles = true; });
-  add("GoneHandles", [](Limits& l) { l.gone_handles = true; });
-  add("NoHoles", [](Limits& l) { l.no_holes = true; });
-  add("NoDirectorySync", [](Limits& l) { l.no_directory_sync = true; });
-  add("StampsOfOneSecond", [](Limits& l) { l.stamp_seconds = 1; });
-  add("StampsOfTwoSeconds", [](Limits& l) { l.stamp_seconds = 2; });
-  add("RenamesOpenFiles", [](Limits& l) { l.renames_open_files = true; });
-  add("FoldsCase", [](Limits& l) { l.folds_case = true; });
-  add("LikeExfatOfFuse", [](Limits& l) {
-    l.no_rename_flags = l.no_links = l.no_symlinks = l.no_xattr = l.no_chmod = l.no_chown = l.no_holes = true;
-    l.gone_handles = l.folds_case = l.inodes_by_spelling = true;
-    l.stamp_seconds = 2;
-  });
-  add("LikeNfs", [](Limits& l) {
-    l.no_rename_flags = l.no_xattr = l.locks_need_mode = l.no_holes = l.renames_open_files = l.gone_is_stale = true;
-    l.stamp_seconds = 1;
-  });
-  return kinds;
-}
-
 class SourceKinds : public OddSource, public ::testing::WithParamInterface<Limits> {
  protected:
   void SetUp() override { start_with(GetParam()); }
@@ -162,6 +126,19 @@ TEST_P(SourceKinds, FilesAreMadeWrittenAndCommitted) {
   }
   ASSERT_TRUE(close(std::move(handle)));
   expect_content("x", model);
+  EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
+}
+
+TEST_P(SourceKinds, AnExclusiveCreateOpensTheFileThatItMade) {
+  // Without the second attempt of create(), which the kernel makes for no exclusive one.
+  auto made = filesystem_->names().create(kRootNode, "x", O_RDWR | O_CREAT | O_EXCL, 0644, {});
+  ASSERT_TRUE(made) << codec::describe(made.error());
+  const auto shown = filesystem_->names().lookup(kRootNode, "x");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->node, made->attributes.node);
+  EXPECT_TRUE(write(*made->handle, 0, "text"));
+  EXPECT_TRUE(close(std::move(made->handle)));
+  expect_content("x", "text");
   EXPECT_EQ(on_disk(), std::vector<std::string>{"x.b2frame"});
 }
 

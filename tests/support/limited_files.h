@@ -43,6 +43,7 @@ struct Limits {
   bool folds_case = false;          // names differ by more than the case of letters
   bool renames_open_files = false;  // a file that is removed while it is open is called .nfs* until it is closed: NFS
   bool gone_is_stale = false;       // ESTALE of an open file that is on the server no more: NFS
+  bool no_noatime = false;          // EPERM for O_NOATIME, after a file is created: it belongs to another user
   bool inodes_by_spelling = false;  // a file has one inode number for each spelling that it is asked for by: FUSE
 };
 
@@ -56,13 +57,18 @@ class LimitedFiles : public ForwardingFiles {
   void set(const Limits& limits) { limits_ = limits; }
 
   codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
+    if (limits_.no_noatime && (flags & O_NOATIME) != 0) return codec::io_error(EPERM, "open");
     return opened(path, ForwardingFiles::open_at(dir, spelling(dir, path), flags));
   }
   codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
                                            mode_t mode) override {
-    return opened(path, ForwardingFiles::create_at(dir, spelling(dir, path), flags, mode));
+    auto created = opened(path, ForwardingFiles::create_at(dir, spelling(dir, path), flags, mode));
+    if (!created || !limits_.no_noatime || (flags & O_NOATIME) == 0) return created;
+    close(*created);
+    return codec::io_error(EPERM, "open");
   }
   codec::Result<frame::OpenFile> reopen(frame::OpenFile file, int flags) override {
+    if (limits_.no_noatime && (flags & O_NOATIME) != 0) return codec::io_error(EPERM, "open");
     auto again = ForwardingFiles::reopen(file, flags);
     if (again) {
       codec::MutexLock lock(mutex_);
