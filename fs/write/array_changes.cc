@@ -332,7 +332,7 @@ codec::Result<ArrayChanges::Plan> ArrayChanges::plan(const DirtyLayer& layer,
   for (const auto& [number, range] : work->touched) {
     if (!plan.chunks.empty() && plan.chunks.back().number == number) continue;
     plan.chunks.push_back(
-        {number, nullptr, array_.chunk_bytes(), [work, number = number] { return work->chunk(number); }});
+        {number, nullptr, array_.chunk_bytes(), [work, chunk = number] { return work->chunk(chunk); }});
   }
   return plan;
 }

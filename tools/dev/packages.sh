@@ -16,7 +16,7 @@ test_packages=(
   libgtest-dev librapidcheck-dev
   clang clang-format libclang-rt-dev llvm
   acl attr bash-completion man-db python3 python3-numpy rsync shellcheck
-  bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs
+  bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs e2fsprogs
 )
 
 # Further packages to build the Debian package.
@@ -40,6 +40,11 @@ as_root() {
   else
     sudo "$@"
   fi
+}
+
+# Makes /etc/mtab, without which fusermount3 of Debian 13 fails. The installer and containers make it, debootstrap does not.
+ensure_mount_table() {
+  [[ -e /etc/mtab ]] || as_root ln -sf ../proc/self/mounts /etc/mtab
 }
 
 # Installs those of its arguments that are missing.

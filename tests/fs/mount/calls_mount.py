@@ -100,13 +100,17 @@ class Calls(Writing):
         root = os.open(mount.path, os.O_RDONLY)
         self.addCleanup(os.close, root)
         self.assert_refused(errno.EOPNOTSUPP, fcntl.ioctl, root, FIFREEZE, 0)
+        told, tells = os.pipe()
         child = os.fork()
         if child == 0:
-            LIBC.unshare(0x10000000)  # CLONE_NEWUSER
+            os.write(tells, b"no" if LIBC.unshare(0x10000000) != 0 else b"ok")  # CLONE_NEWUSER
             time.sleep(60)
             os._exit(0)
         try:
-            mounting.wait_for(lambda: os.readlink(f"/proc/{child}/ns/user") != os.readlink("/proc/self/ns/user"))
+            self.addCleanup(os.close, told)
+            self.addCleanup(os.close, tells)
+            if os.read(told, 2) == b"no":
+                self.skipTest("user namespaces are refused here, as in a chroot")
             with open(f"/proc/{child}/uid_map", "w", encoding="ascii") as file:
                 file.write("0 1000 1000")
             with open(f"/proc/{child}/gid_map", "w", encoding="ascii") as file:

@@ -17,10 +17,14 @@ LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} cframefs\[(\d+)\]: (\
 # Where lines go while there is no system log, if the daemon is root's.
 SYSTEM_FILE = "/run/cframefs.log"
 
-# Runs in a mount namespace with a /dev of its own, in which a socket takes the place of the system log.
+# Runs in a mount namespace with a /dev of its own, in which a socket takes the place of the system log. In a chroot / may
+# be no mount.
 WITH_SYSTEM_LOG = r"""
 import os, signal, socket, subprocess, sys, time
 program, source, mountpoint, devices = sys.argv[1:]
+if all(subprocess.run(["mount", "--make-rprivate", place], stderr=subprocess.DEVNULL).returncode != 0 for place in ("/", "/dev")):
+    print("cannot keep a mount on /dev to itself")
+    sys.exit()
 for name in ("fuse", "null", "urandom"):
     open(f"{devices}/{name}", "w").close()
     subprocess.run(["mount", "--bind", f"/dev/{name}", f"{devices}/{name}"], check=True)
@@ -175,10 +179,12 @@ class Log(Directory):
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "only root may have a /dev of its own")
     def test_the_system_log_and_what_happens_while_it_is_away(self):
         os.mkdir(self.work + "/dev")
-        command = ["unshare", "-m", sys.executable, "-c", WITH_SYSTEM_LOG, mounting.CFRAMEFS, self.source, self.mountpoint,
+        command = ["unshare", "-m", "--propagation", "unchanged", sys.executable, "-c", WITH_SYSTEM_LOG, mounting.CFRAMEFS, self.source, self.mountpoint,
                    self.work + "/dev"]
         done = subprocess.run(command, capture_output=True, timeout=60, check=False)
         said = done.stdout.decode().splitlines()
+        if len(said) == 1 and done.returncode == 0:
+            self.skipTest(said[0])
         self.assertEqual(len(said), 3, (said, done.stderr))
         self.assertEqual(said[0], "said 0 b''")
         self.assertRegex(said[1], r"log b'<30>.* cframefs\[\d+\]: mounted ")
