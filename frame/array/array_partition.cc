@@ -62,8 +62,7 @@ Result<B2ndMeta> plan_array(const std::vector<std::int64_t>& shape, const ItemTy
         fmt::format("array of {} dimensions, at most {} are supported", shape.size(), kMaxDimensions));
   if (type.itemsize == 0) return codec::unsupported("array of items of 0 bytes");
   B2ndMeta layer;
-  // Not by assignment, in which g++ 13 suspects a null pointer.
-  layer.shape = std::vector<std::int64_t>(shape);
+  layer.shape = shape;
   layer.chunkshape = split(shape, type.itemsize, chunk_bytes);
   layer.blockshape = split(layer.chunkshape, type.itemsize, block_bytes);
   layer.dtype = layer_dtype(type);
