@@ -214,7 +214,7 @@ std::int32_t longer_blocksize(codec::EncodeContext& context, const EncodeParamet
   // Longest first: if it does not gain enough, no other one does.
   for (const std::int32_t longer : kLongerBlocks) {
     const std::int32_t blocksize = longer - longer % parameters.typesize;
-    const bool is_shown = !runs.empty() && runs.front().bytes.size() >= kShownShare * blocksize;
+    const bool is_shown = !runs.empty() && static_cast<double>(runs.front().bytes.size()) >= kShownShare * blocksize;
     if (blocksize <= usual || blocksize > chunksize || !is_shown) continue;
     if (best == 0) {
       const double with_usual = length_with(0);

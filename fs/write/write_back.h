@@ -340,15 +340,15 @@ class WriteBack {
 
   // Held by every thread that uses the writer. Not a codec::Mutex: CommitPause holds it beyond a function.
   std::mutex commit_mutex_;
-  FrameLocation place_;                             // commit_mutex_
-  std::unique_ptr<frame::FrameWriter> writer_;      // commit_mutex_
-  std::unique_ptr<frame::FrameBeside> beside_;      // commit_mutex_; a new array that is being committed
-  codec::EncodeParameters encode_;                  // commit_mutex_
-  Parameters parameters_from_ = Parameters::fixed;  // commit_mutex_
-  frame::NewFrame defaults_;                        // commit_mutex_
+  FrameLocation place_;                         // commit_mutex_
+  std::unique_ptr<frame::FrameWriter> writer_;  // commit_mutex_
+  std::unique_ptr<frame::FrameBeside> beside_;  // commit_mutex_; a new array that is being committed
+  codec::EncodeParameters encode_;              // commit_mutex_
+  frame::NewFrame defaults_;                    // commit_mutex_
   // Facts that are independent of the states.
-  std::atomic<bool> has_name_{true};  // changes with commit_mutex_ held
-  bool has_committed_ = false;        // commit_mutex_; a dead byte may be this mount's
+  Parameters parameters_from_ = Parameters::fixed;  // commit_mutex_
+  std::atomic<bool> has_name_{true};                // changes with commit_mutex_ held
+  bool has_committed_ = false;                      // commit_mutex_; a dead byte may be this mount's
   // Of the current commit.
   bool partly_committed_ = false;             // commit_mutex_; a part of it is in the frame
   bool batch_time_shown_ = false;             // commit_mutex_; a program has seen batch_write_
@@ -362,6 +362,7 @@ class WriteBack {
   std::optional<DirtyLayer> committing_ GUARDED_BY(mutex_);
   WriteBackState state_ GUARDED_BY(mutex_);
   NewArray new_array_ GUARDED_BY(mutex_) = NewArray::none;
+  bool write_time_shown_ GUARDED_BY(mutex_) = false;  // a program has seen last_write_
   ArrayHead head_ GUARDED_BY(mutex_);
   codec::CondVar copied_;  // a copy or a commit has ended
   codec::CondVar head_came_;
@@ -378,7 +379,6 @@ class WriteBack {
   // None: before the first data, and for arrays. The parameters never change while a chunk is encoded early.
   std::optional<codec::EncodeParameters> early_parameters_ GUARDED_BY(mutex_);
   struct timespec last_write_ GUARDED_BY(mutex_) {};
-  bool write_time_shown_ GUARDED_BY(mutex_) = false;  // a program has seen last_write_
   using Time = std::chrono::steady_clock::time_point;
   std::optional<Time> oldest_ GUARDED_BY(mutex_);            // oldest write in dirty_
   std::optional<Time> committing_since_ GUARDED_BY(mutex_);  // oldest write in committing_
