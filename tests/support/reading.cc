@@ -6,6 +6,7 @@
 
 #include "frame/cframe/cframe.h"
 #include "frame/container/chunk_reader.h"
+#include "frame/io/file_ops.h"
 #include "frame/open/open.h"
 
 namespace cframefs::test {

@@ -200,14 +200,16 @@ class Bombs(unittest.TestCase):
     def test_many_files_take_no_more_than_some(self):
         # semantics: Z2
         names = [name for name in self.names if name not in LARGE]
+        # A sanitizer keeps memory of its own: what grows cannot be told then.
+        rounds = ROUNDS if self.limited else 1
         with tempfile.TemporaryDirectory(prefix="cframefs-copies-") as directory:
-            for turn in range(ROUNDS):
+            for turn in range(rounds):
                 os.mkdir(f"{directory}/{turn}")
                 subprocess.run(["cp", "--sparse=always", *(self.source / name for name in names), f"{directory}/{turn}"],
                                check=True)
             with self.mount(directory) as mount:
                 taken = []
-                for turn in range(ROUNDS):
+                for turn in range(rounds):
                     for name in names:
                         path = f"{mount.path}/{turn}/{name}"
                         self.ended(["ls", "-ld", path])
