@@ -180,7 +180,7 @@ class Exfat(Kind):
         for name in ("/one", "/other"):
             write(source + name, b"")
         try:
-            rename(source + "/one", source + "/other", NOREPLACE)
+            rename(source + "/one", source + "/other", EXCHANGE)
         except OSError:
             os.unlink(source + "/one")
             os.unlink(source + "/other")
