@@ -45,7 +45,7 @@ void FrameWriters::stop() {
 }
 
 codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node,
-                                                                    std::shared_ptr<const frame::Descriptor> given) {
+                                                                    std::shared_ptr<const frame::Descriptor> file) {
   for (int attempt = 1;; ++attempt) {
     // A writer knows the file, also while a commit replaces it, and after it has lost its name. A stale writer stays
     // with the programs that have it open; others get a new OpenFrame.
@@ -58,16 +58,16 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node,
       stale = frame;
     }
     // O_NOATIME: reading the header is not an access by the program.
-    auto file = given ? codec::Result<NodeFiles::SharedFile>(std::exchange(given, nullptr))
-                      : node_files_.open_with_room([&] { return node_files_.open_file(node, O_RDONLY | O_NOATIME); });
-    if (!file && file.error().sys == EPERM) file = node_files_.open_file(node, O_RDONLY);
-    if (!file) {
+    auto opened = file ? codec::Result<NodeFiles::SharedFile>(std::exchange(file, nullptr))
+                       : node_files_.open_with_room([&] { return node_files_.open_file(node, O_RDONLY | O_NOATIME); });
+    if (!opened && opened.error().sys == EPERM) opened = node_files_.open_file(node, O_RDONLY);
+    if (!opened) {
       // A commit may be replacing the file.
-      const bool is_committed = file.error().kind == codec::ErrorKind::stale && frame;
+      const bool is_committed = opened.error().kind == codec::ErrorKind::stale && frame;
       if (is_committed && attempt < kShareAttempts) continue;
-      return codec::Failure(file.error());
+      return codec::Failure(opened.error());
     }
-    auto status = mount_.files.status((*file)->handle());
+    auto status = mount_.files.status((*opened)->handle());
     if (!status) return codec::Failure(status.error());
     codec::MutexLock lock(node.mutex);
     frame = node.open_frame.lock();
@@ -77,7 +77,7 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node,
       auto shared = mount_.files.status(frame->file()->handle());
       if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
     }
-    frame = std::make_shared<OpenFrame>(std::move(*file));
+    frame = std::make_shared<OpenFrame>(std::move(*opened));
     node.open_frame = frame;
     return frame;
   }

@@ -57,8 +57,8 @@ codec::Result<std::string> real_path(const std::string& path) {
 }
 
 MountPoint::~MountPoint() {
-  for (auto directory = made_.rbegin(); directory != made_.rend(); ++directory)
-    ::rmdir(directory->c_str());
+  for (; !made_.empty(); made_.pop_back())
+    ::rmdir(made_.back().c_str());
 }
 
 codec::Result<void> MountPoint::open_descriptor(const std::string& path) {

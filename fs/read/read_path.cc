@@ -17,6 +17,8 @@ constexpr std::uint64_t kMinDecodeBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kManyPieces = 64;
 // Neighbouring cells are fetched and decoded together up to this many uncompressed bytes.
 constexpr std::uint64_t kRunBytes = std::uint64_t{2} << 20;
+// Likewise ahead of a reader, which waits for what is being decoded when it comes up.
+constexpr std::uint64_t kClaimBytes = std::uint64_t{256} << 10;
 // A bypass serves at most 1/4 of a cell, and only of cells of at most 4 MiB: the whole block is decompressed for
 // it, so larger ones would cost more than the memory that they save.
 constexpr std::uint64_t kMaxBypassShare = 4;
@@ -353,15 +355,20 @@ void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at,
     const CacheBlockLayout layout((*reader)->decoder());
     const std::uint32_t first = layout.cell_at(piece.inner);
     const std::uint32_t last = layout.cell_at(piece.inner + piece.length - 1);
-    std::vector<BlockCache::Lookup> cells;
-    for (std::uint32_t cell = first; cell <= last; ++cell) {
-      const CacheKey key{snapshot.id(), piece.chunk.value, cell};
-      BlockCache::Pin pin = cache_.find_to_load(key, layout.range(cell).size());
-      const auto found = pin ? BlockCache::Found::load : BlockCache::Found::ready;
-      statistics_.prefetched_blocks.fetch_add(pin ? 1 : 0, std::memory_order_relaxed);
-      cells.push_back({std::move(pin), found});
+    for (std::uint32_t cell = first; cell <= last && wanted();) {
+      // Claim only what is decoded next: a reader that has come up decodes the blocks after it meanwhile.
+      const std::uint32_t first_claimed = cell;
+      std::vector<BlockCache::Lookup> cells;
+      for (std::uint64_t bytes = 0; cell <= last && bytes < kClaimBytes; ++cell) {
+        const CacheKey key{snapshot.id(), piece.chunk.value, cell};
+        BlockCache::Pin pin = cache_.find_to_load(key, layout.range(cell).size());
+        const auto found = pin ? BlockCache::Found::load : BlockCache::Found::ready;
+        statistics_.prefetched_blocks.fetch_add(pin ? 1 : 0, std::memory_order_relaxed);
+        cells.push_back({std::move(pin), found});
+        bytes += layout.range(cell).size();
+      }
+      static_cast<void>(load_runs(snapshot, **reader, layout, first_claimed, cells));
     }
-    static_cast<void>(load_runs(snapshot, **reader, layout, first, cells));
   }
 }
 

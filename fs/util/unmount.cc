@@ -16,6 +16,7 @@ bool unmount_by_helper(const std::string& mountpoint, Unmounting how) {
   words.emplace_back("--");
   words.push_back(mountpoint);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

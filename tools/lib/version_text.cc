@@ -1,5 +1,7 @@
 #include "tools/lib/version_text.h"
 
+#include <fmt/core.h>
+
 #include "codec/library_versions.h"
 #include "frame/base/library_versions.h"
 #include "tools/version.h"
@@ -7,10 +9,10 @@
 namespace cframefs::tools {
 
 std::string version_text(std::string_view program, const std::vector<codec::LibraryVersion>& first) {
-  std::string text = std::string(program) + " " + kVersion + "\n";
+  std::string text = fmt::format("{} {}\n", program, kVersion);
   for (const auto& libraries : {first, codec::library_versions(), frame::library_versions()}) {
     for (const auto& [name, version] : libraries)
-      text += name + " " + version + "\n";
+      text += fmt::format("{} {}\n", name, version);
   }
   return text;
 }
