@@ -98,7 +98,7 @@ Result<void> decode(codec::DecodeContext& context, const LoadedChunk& chunk, cod
 void measure_copy(benchmark::State& state) {
   const std::vector<std::uint8_t> from(kCopySize, 1);
   std::vector<std::uint8_t> to(kCopySize);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     std::memcpy(to.data(), from.data(), from.size());
     benchmark::DoNotOptimize(to.data());
     benchmark::ClobberMemory();
@@ -116,7 +116,7 @@ void measure_decode(benchmark::State& state, const std::string& path) {
     widest = std::max(widest, chunk.decoder.nbytes());
   std::vector<std::uint8_t> plain(widest);
   codec::DecodeContext context;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     for (const LoadedChunk& chunk : input->chunks) {
       if (auto done = decode(context, chunk, codec::ByteSpan(plain).first(chunk.decoder.nbytes())); !done)
         return state.SkipWithError(codec::describe(done.error()).c_str());

@@ -43,7 +43,7 @@ void measure_encode(benchmark::State& state, const codec::EncodeParameters& para
   const std::vector<std::uint8_t> plain = measurements(static_cast<std::size_t>(parameters.typesize));
   codec::EncodeContext context;
   codec::EncodedChunk chunk;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto done = codec::encode_into(context, parameters, plain, chunk);
     if (!done) return state.SkipWithError(done.error().reason.c_str());
     benchmark::ClobberMemory();
@@ -60,7 +60,7 @@ void measure_decode(benchmark::State& state, const codec::EncodeParameters& para
   const auto decoder = codec::ChunkDecoder::parse(chunk->bytes);
   if (!decoder) return state.SkipWithError(decoder.error().reason.c_str());
   codec::DecodeContext context;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto done = codec::decode_range(context, *decoder, chunk->bytes, 0, plain);
     if (!done) return state.SkipWithError(done.error().reason.c_str());
     benchmark::ClobberMemory();

@@ -46,15 +46,15 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<frame::OpenFile> open_handle(frame::OpenFile, codec::ByteView, int) override { return unknown(); }
   void close(frame::OpenFile file) override;
   std::optional<frame::SystemDescriptor> system_descriptor(frame::OpenFile) const override { return std::nullopt; }
-  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override;
+  codec::Result<std::size_t> pread(frame::OpenFile handle, codec::ByteSpan into, frame::FileOffset at) override;
   codec::Result<struct stat> status(frame::OpenFile file) override;
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override;
   codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile dir_fd) override;
   codec::Result<frame::OpenFile> create_at(frame::OpenFile dir, const std::string& path, int flags,
                                            mode_t mode) override;
-  codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override;
-  codec::Result<void> truncate(frame::OpenFile file, std::uint64_t size) override;
-  codec::Result<void> allocate(frame::OpenFile file, int mode, frame::FileOffset at, std::uint64_t length) override;
+  codec::Result<void> pwrite(frame::OpenFile handle, codec::ByteView from, frame::FileOffset at) override;
+  codec::Result<void> truncate(frame::OpenFile handle, std::uint64_t size) override;
+  codec::Result<void> allocate(frame::OpenFile handle, int mode, frame::FileOffset at, std::uint64_t length) override;
   codec::Result<void> flush(frame::OpenFile /*file*/) override { return {}; }
   codec::Result<void> sync(frame::OpenFile file, bool data_only) override;
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,

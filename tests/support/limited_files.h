@@ -225,7 +225,7 @@ class LimitedFiles : public ForwardingFiles {
   /// Whether this process has a file open for more than its name.
   static bool is_open(const struct stat& file) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      const int fd = std::atoi(entry.path().filename().c_str());
+      const int fd = static_cast<int>(std::strtol(entry.path().filename().c_str(), nullptr, 10));
       struct stat status {};
       const int flags = ::fcntl(fd, F_GETFL);
       if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(fd, &status) != 0) continue;

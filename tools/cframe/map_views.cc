@@ -39,8 +39,8 @@ std::vector<Panel> panels_of(const MapText& text, const FrameMap& map) {
 // ---- text --------------------------------------------------------------------------------------------------------
 
 std::string cell_text(const Style& style, std::size_t count, bool colors) {
-  if (!colors) return std::string(count, style.letter);
-  return fmt::format("\x1b[48;5;{}m{}\x1b[0m", style.ansi, std::string(count, ' '));
+  const std::string cells(count, colors ? ' ' : style.letter);
+  return colors ? fmt::format("\x1b[48;5;{}m{}\x1b[0m", style.ansi, cells) : cells;
 }
 
 /// Returns the cells in rows; neighbours of one style share one change of colour.
@@ -155,7 +155,7 @@ Picture map_picture(const MapText& text, const FrameMap& map) {
   }
   for (const LegendLine& line : legend)
     y = draw_legend(picture, line, y);
-  const std::size_t room = static_cast<std::size_t>(kPictureWidth - 2 * kMargin) / (Picture::kAdvance * kTextSize);
+  const std::size_t room = static_cast<std::size_t>((kPictureWidth - 2 * kMargin) / (Picture::kAdvance * kTextSize));
   for (const std::string& warning : text.warnings) {
     picture.text(kMargin, y, kTextSize, kRed, warning.substr(0, room));
     y += kTextHeight;

@@ -284,9 +284,12 @@ int main(int argc, char** argv) {
     std::fputs("usage: see the head of coherent_access.cc\n", stderr);
     return 2;
   }
-  Task task{
-      argv[2], static_cast<unsigned>(number(argv[4])), std::atoi(argv[5]), {number(argv[6]), number(argv[7])}, argv[8],
-      argv[9]};
+  Task task{argv[2],
+            static_cast<unsigned>(number(argv[4])),
+            static_cast<int>(number(argv[5])),
+            {number(argv[6]), number(argv[7])},
+            argv[8],
+            argv[9]};
   const std::vector<std::string> actors(argv + 10, argv + argc);
   for (const std::string& actor : actors) {
     task.writers += is_writer(actor) ? 1 : 0;

@@ -414,7 +414,7 @@ int main(int argc, char** argv) {
   }
   if (argc == 6) chunk_size = std::strtoul(argv[5], nullptr, 10);
   const auto seed = static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10));
-  const int operations = std::atoi(argv[4]) / kThreads;
+  const int operations = static_cast<int>(std::strtol(argv[4], nullptr, 10)) / kThreads;
   std::vector<std::vector<std::unique_ptr<Pair>>> pairs(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
     for (int file = 0; file < kFilesOfEach; ++file) {

@@ -26,7 +26,7 @@ class CframeBench : public testing::Test {
     dir_.write("in", plain);
   }
   std::string path(const std::string& name) const { return (dir_.path() / name).string(); }
-  std::vector<json> measured(std::vector<std::string> arguments) const {
+  static std::vector<json> measured(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"bench", "--json", "--seconds", "0"});
     const Ran ran = run_cframe(arguments);
     EXPECT_EQ(ran.status, tools::done) << ran.err;

@@ -36,7 +36,7 @@ class CframeLs : public testing::Test {
     EXPECT_EQ(run_cframe({"pack", path("plain"), path("d/e/b.b2frame")}).status, tools::done);
   }
   std::string path(const std::string& name) const { return (dir_.path() / name).string(); }
-  std::vector<json> listed(std::vector<std::string> arguments, int status = tools::done) const {
+  static std::vector<json> listed(std::vector<std::string> arguments, int status = tools::done) {
     arguments.insert(arguments.begin(), {"ls", "--json"});
     const Ran ran = run_cframe(arguments);
     EXPECT_EQ(ran.status, status) << ran.err;

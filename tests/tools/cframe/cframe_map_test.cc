@@ -31,7 +31,7 @@ class CframeMap : public ::testing::Test {
 
   /// A frame of 10 chunks: 4 stored with 500 dead bytes before the third, one that names the bytes of the second again
   /// (`shares`) or is zeros, zeros, NaN and one uninitialised.
-  FrameBuilder mixed(bool shares = false) {
+  static FrameBuilder mixed(bool shares = false) {
     FrameBuilder builder;
     builder.chunksize = kMapChunk;
     builder.nbytes = 10 * kMapChunk;
@@ -175,7 +175,7 @@ TEST_F(CframeMap, CountsRunsOfTheIndexAndNotItsEntries) {
   builder.nbytes = kCount;
   builder.chunk_section = plain_chunk(Bytes(1, 7));
   Bytes value(16);
-  codec::store_le(&value[0], std::int64_t{0});
+  codec::store_le(value.data(), std::int64_t{0});
   codec::store_le(&value[8], frame::layout::kZerosEntry);
   builder.index = repeated_chunk(value, static_cast<std::int32_t>(8 * kCount));
   const auto map = map_of(write(builder.build()), {640, 640, 0, {}});
