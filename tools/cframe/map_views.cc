@@ -155,7 +155,7 @@ Picture map_picture(const MapText& text, const FrameMap& map) {
   }
   for (const LegendLine& line : legend)
     y = draw_legend(picture, line, y);
-  const std::size_t room = static_cast<std::size_t>((kPictureWidth - 2 * kMargin) / (Picture::kAdvance * kTextSize));
+  const auto room = static_cast<std::size_t>((kPictureWidth - 2 * kMargin) / (Picture::kAdvance * kTextSize));
   for (const std::string& warning : text.warnings) {
     picture.text(kMargin, y, kTextSize, kRed, warning.substr(0, room));
     y += kTextHeight;

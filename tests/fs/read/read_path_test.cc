@@ -11,16 +11,16 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::uint32_t kBlock = 256 << 10;
-constexpr std::uint32_t kChunk = 4 * kBlock;
+constexpr std::size_t kBlock = std::size_t{256} << 10U;
+constexpr std::size_t kChunk = 4 * kBlock;
 
 TEST(ReadPathTest, AReaderDecodesTheBlocksAfterTheOneThatIsDecodedAhead) {
   test::Bytes plain(kChunk);
   for (std::size_t i = 0; i < plain.size(); ++i)
     plain[i] = static_cast<std::uint8_t>(i * i >> 7U);
-  test::FrameBuilder builder = test::plain_frame(plain, kChunk);
-  builder.blocksize = kBlock;
-  builder.chunk_section = test::raw_block_chunk(plain, kBlock);
+  test::FrameBuilder builder = test::plain_frame(plain, static_cast<std::int32_t>(kChunk));
+  builder.blocksize = static_cast<std::int32_t>(kBlock);
+  builder.chunk_section = test::raw_block_chunk(plain, static_cast<std::uint32_t>(kBlock));
   auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened);
   DecodingStatistics statistics;
@@ -29,14 +29,17 @@ TEST(ReadPathTest, AReaderDecodesTheBlocksAfterTheOneThatIsDecodedAhead) {
   auto view = std::make_shared<const frame::FlatView>(std::move(*opened), test::Bytes());
   const FrameSnapshot snapshot(1, {}, std::move(view), "x", read_path.cache());
 
-  const auto read = [&](std::uint64_t at) {
+  const auto read = [&](std::size_t at) {
     Reply reply;
     EXPECT_TRUE(read_path.read(snapshot, frame::FlatOffset{at}, kBlock, reply));
     test::Bytes bytes(reply.size());
     reply.copy_to(bytes.data());
     return bytes;
   };
-  const auto expected = [&](std::uint64_t at) { return test::Bytes(plain.begin() + at, plain.begin() + at + kBlock); };
+  const auto expected = [&](std::size_t at) {
+    const codec::ByteView bytes = codec::ByteView(plain).subspan(at, kBlock);
+    return test::Bytes(bytes.begin(), bytes.end());
+  };
   int asked = 0;
   // A reader that waited for the whole chunk here would wait for ever.
   read_path.decode_ahead(snapshot, frame::FlatOffset{0}, kChunk, [&] {
