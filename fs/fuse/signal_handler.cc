@@ -107,9 +107,9 @@ void SignalHandler::watch() {
   }
 }
 
-void SignalHandler::carry_out(unsigned requests) const {
-  const auto act = [requests](Request what, const std::function<void()>& action) {
-    if (has(requests, what)) try_in_memory(action);
+void SignalHandler::carry_out(unsigned asked) const {
+  const auto act = [asked](Request what, const std::function<void()>& action) {
+    if (has(asked, what)) try_in_memory(action);
   };
   act(Request::drop_caches, actions_.drop_caches);
   act(Request::report, actions_.report);

@@ -65,7 +65,7 @@ class SignalHandler {
  private:
   void catch_signal(std::size_t which);
   void watch();
-  void carry_out(unsigned requests) const;
+  void carry_out(unsigned asked) const;
   void end_session();
 
   // SIGUSR1 is caught even if the parent process ignores it; so are SIGHUP and SIGUSR2, which end nothing.
