@@ -16,7 +16,6 @@ using test::DiskImage;
 using test::FrameModel;
 using test::Judge;
 using test::Script;
-using test::ScriptLine;
 using test::StartingFrame;
 using test::Step;
 

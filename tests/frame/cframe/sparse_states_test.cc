@@ -19,7 +19,6 @@
 namespace cframefs {
 namespace {
 
-using frame::ChunkNumber;
 using frame::Durability;
 using test::Bytes;
 using test::FrameModel;

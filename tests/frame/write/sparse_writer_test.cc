@@ -17,7 +17,6 @@ namespace {
 using codec::ErrorKind;
 using frame::ChunkNumber;
 using frame::Durability;
-using frame::FrameWriter;
 using test::Bytes;
 using test::FrameModel;
 using test::pattern;
