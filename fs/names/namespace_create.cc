@@ -18,7 +18,8 @@ constexpr const char* kDefaultAcl = "system.posix_acl_default";
 /// opened under its temporary name, as sshfs does after a link. The caller of create() has the rights to both.
 bool may_be_one_file(const struct stat& made, const struct stat& named) {
   return S_ISREG(named.st_mode) && made.st_dev == named.st_dev && made.st_mode == named.st_mode &&
-         made.st_uid == named.st_uid && made.st_gid == named.st_gid && made.st_size == named.st_size;
+         made.st_uid == named.st_uid && made.st_gid == named.st_gid && made.st_size == named.st_size &&
+         made.st_mtim.tv_sec == named.st_mtim.tv_sec && made.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
 }
 
 }  // namespace
