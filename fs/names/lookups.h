@@ -8,8 +8,6 @@
 #include <memory>
 #include <string>
 
-#include <sys/stat.h>
-
 #include "fs/attributes/file_attributes.h"
 
 namespace cframefs::fs {
