@@ -19,6 +19,15 @@ struct timespec later_of(const struct timespec& a, const struct timespec& b) {
   return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec) ? b : a;
 }
 
+/// Puts the size and the times of data that wait for a commit over those on disk.
+void show_uncommitted(WriteBack& writer, EntryStat& entry) {
+  entry.size = writer.status().size;
+  const auto written = writer.dirty_since_write();
+  if (!written) return;
+  entry.status.st_mtim = *written;
+  entry.status.st_ctim = later_of(entry.status.st_ctim, *written);
+}
+
 }  // namespace
 
 codec::Result<Attributes> FileAttributes::of(NodeId id, FileHandle* handle) {
@@ -88,7 +97,7 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
   if (node->kind != EntryKind::sparse_frame) open.status = *status;
   open.kind = node->kind;
   if (!is_container(node->kind)) open.size = static_cast<std::uint64_t>(status->st_size);
-  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) open.size = writer->status().size;
+  if (const auto writer = open_frame ? open_frame->write_back() : nullptr) show_uncommitted(*writer, open);
   return describe(*node, open);
 }
 
@@ -159,13 +168,9 @@ codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat&
   if (changed && is_container(node.kind) && !unsettled && !node.pages.is_own(probe.identity))
     mount_.statistics.backing_changes.fetch_add(1, std::memory_order_relaxed);
   if (writer) {
-    // Uncommitted data counts. The write-back notifies the kernel of changes behind the mount.
-    probe.size = writer->status().size;
+    // The write-back notifies the kernel of changes behind the mount.
+    show_uncommitted(*writer, probe);
     probe.damage.reset();
-    if (const auto written = writer->dirty_since_write()) {
-      probe.status.st_mtim = *written;
-      probe.status.st_ctim = later_of(probe.status.st_ctim, *written);
-    }
     node.pages.told_size(probe.size);
     return probe;
   }

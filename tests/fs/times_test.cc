@@ -112,6 +112,27 @@ TEST_F(TimesTest, ACommitLeavesTheTimeOfTheLastWrite) {
   EXPECT_TRUE(close(std::move(handle)));
 }
 
+// semantics: I1
+TEST_F(TimesTest, AnOpenFileKeepsThemWithoutAName) {
+  for (const bool replaced : {false, true}) {
+    auto handle = committed("x", 10'000);
+    ASSERT_TRUE(write(*handle, 100, "b"));
+    const Times written = shown("x");
+    if (replaced) {
+      EXPECT_TRUE(close(create("y")));
+      ASSERT_TRUE(filesystem_->names().rename(kRootNode, "y", kRootNode, "x", 0));
+    } else {
+      ASSERT_TRUE(filesystem_->names().remove(kRootNode, "x", false));
+    }
+    const auto open = filesystem_->attributes().of(handle->node->id, handle.get());
+    ASSERT_TRUE(open);
+    EXPECT_EQ(nanoseconds(open->status.st_mtim), written.first) << replaced;
+    EXPECT_GE(nanoseconds(open->status.st_ctim), written.second) << replaced;
+    EXPECT_EQ(open->status.st_size, 10'000);
+    EXPECT_TRUE(close(std::move(handle)));
+  }
+}
+
 TEST_F(TimesTest, TheFirstCommitOfANewFileLeavesTheTimeOfTheLastWrite) {
   auto handle = create("x");
   ASSERT_TRUE(write(*handle, 0, std::string(100'000, 'a')));
