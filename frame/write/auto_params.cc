@@ -50,17 +50,21 @@ constexpr int kMaxTrialLevel = 6;
 // Settings whose result in the first round exceeds the best one by more than this do not take part in the second one.
 constexpr double kFinalist = 1.06;
 constexpr std::size_t kFinalists = 3;
+// Likewise of the second round, with the usual blocks: such settings are compared again with longer blocks.
+constexpr double kCloseRival = 1.03;
 
 // Longer blocks must shorten the result to this share, because a small read decodes a whole block.
 constexpr double kLongerBlockGain = 0.985;
 constexpr std::array<std::int32_t, 2> kLongerBlocks{1 << 20, 512 << 10};
-// A run shows the effect of blocks if it has at least this share of one.
-constexpr double kShownShare = 0.75;
 
 struct Trial {
   EncodeParameters parameters;
   double share = 0;  // encoded bytes / plain bytes, with the handicap
 };
+
+void sort_by_share(std::vector<Trial>& trials) {
+  std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.share < b.share; });
+}
 
 FilterSlots filters_of(const Pipeline& pipeline) {
   return *codec::filters_named(pipeline.names);
@@ -89,22 +93,31 @@ ByteView whole_items(ByteView bytes, std::int32_t typesize) {
   return bytes.first(bytes.size() - bytes.size() % static_cast<std::size_t>(typesize));
 }
 
+/// Returns the largest multiple of the typesize up to `length`.
+std::int32_t rounded_down(std::int32_t length, std::int32_t typesize) {
+  return length - length % typesize;
+}
+
+/// Returns the sample from its first whole item of `typesize` bytes on.
+ByteView from_first_item(const Sample& sample, std::int32_t typesize) {
+  const auto size = static_cast<std::size_t>(typesize);
+  return ByteView(sample.bytes).subspan(std::min(sample.bytes.size(), (size - sample.offset % size) % size));
+}
+
 /// Joins 1 / `divisor` of each slice, from the first to the last whole item of `typesize` bytes.
 std::vector<std::uint8_t> joined(const std::vector<Sample>& slices, std::int32_t typesize, std::size_t divisor) {
   std::vector<std::uint8_t> all;
-  const auto size = static_cast<std::size_t>(typesize);
   for (const Sample& slice : slices) {
-    const std::size_t skipped = std::min(slice.bytes.size(), (size - slice.offset % size) % size);
-    const ByteView rest = ByteView(slice.bytes).subspan(skipped).first((slice.bytes.size() - skipped) / divisor);
-    codec::append(all, whole_items(rest, typesize));
+    const ByteView rest = from_first_item(slice, typesize);
+    codec::append(all, whole_items(rest.first(rest.size() / divisor), typesize));
   }
   return all;
 }
 
 /// The first round.
-class Round {
+class FirstRound {
  public:
-  Round(codec::EncodeContext& context, const EncodeParameters& parameters, const std::vector<Sample>& slices)
+  FirstRound(codec::EncodeContext& context, const EncodeParameters& parameters, const std::vector<Sample>& slices)
       : context_(context), parameters_(parameters), slices_(slices) {
     std::size_t all = 0;
     for (const Sample& slice : slices)
@@ -132,9 +145,7 @@ class Round {
     trials_.back().parameters.filters = filters;
   }
 
-  void sort() {
-    std::stable_sort(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) { return a.share < b.share; });
-  }
+  void sort() { sort_by_share(trials_); }
 
   const std::vector<Trial>& trials() const { return trials_; }
 
@@ -163,7 +174,7 @@ std::vector<std::int32_t> typesizes_to_try(const EncodeParameters& parameters, c
 }
 
 /// Tries bitshuffle, which is slow, with the best typesizes only.
-void try_bitshuffle(Round& round) {
+void try_bitshuffle(FirstRound& round) {
   constexpr std::size_t kTypesizesTried = 2;
   std::vector<std::int32_t> best;
   for (const Trial& trial : round.trials()) {
@@ -175,54 +186,98 @@ void try_bitshuffle(Round& round) {
     round.run(typesize, filters_of(kBitshuffle));
 }
 
-EncodeParameters at_trial_level(EncodeParameters parameters) {
-  parameters.clevel = std::min(parameters.clevel, kMaxTrialLevel);
-  return parameters;
-}
-
 /// The second round.
-EncodeParameters best_of(codec::EncodeContext& context, const std::vector<EncodeParameters>& finalists,
-                         const std::vector<Sample>& slices) {
-  const EncodeParameters* best = &finalists.front();
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const EncodeParameters& finalist : finalists) {
-    if (finalists.size() == 1) break;
-    const auto bytes = joined(slices, finalist.typesize, 1);
-    const double length = encoded_length(context, at_trial_level(finalist), bytes) * handicap_of(finalist) /
-                          static_cast<double>(bytes.size());
-    if (length >= shortest) continue;
-    shortest = length;
-    best = &finalist;
-  }
-  return *best;
-}
+class SecondRound {
+ public:
+  SecondRound(codec::EncodeContext& context, std::int64_t chunksize, const DataSamples& samples)
+      : context_(context), chunksize_(chunksize), samples_(samples) {}
 
-/// Returns the automatic block size, 0, or a longer one that shortens the result enough.
-std::int32_t longer_blocksize(codec::EncodeContext& context, const EncodeParameters& parameters, std::int64_t chunksize,
-                              const std::vector<Sample>& runs) {
-  const std::int64_t usual = codec::choose_blocksize(parameters, static_cast<std::int32_t>(chunksize));
-  const auto length_with = [&](std::int32_t blocksize) {
-    EncodeParameters trial = at_trial_level(parameters);
+  /// Returns the finalists in the order of their result with the usual blocks; the first one has the least share.
+  std::vector<Trial> ranked(const std::vector<EncodeParameters>& finalists) const {
+    std::vector<Trial> trials;
+    for (const EncodeParameters& finalist : finalists) {
+      trials.push_back({finalist, 0});
+      if (finalists.size() == 1) break;
+      const auto bytes = joined(samples_.slices, finalist.typesize, 1);
+      trials.back().share = share_of(finalist, whole_blocks(bytes, usual_blocksize(finalist)));
+    }
+    sort_by_share(trials);
+    return trials;
+  }
+
+  /// Returns the parameters of the best trial, with longer blocks if those shorten the result enough.
+  EncodeParameters with_best_blocks(const std::vector<Trial>& trials) const {
+    EncodeParameters best = trials.front().parameters;
+    const std::int32_t longer = longer_blocks(best);
+    if (longer == 0) return best;
+    best.blocksize = rounded_down(longer, best.typesize);
+    // Filters gain differently by longer blocks.
+    const Sample& run = samples_.runs.front();
+    double least = 0;
+    for (const Trial& trial : trials) {
+      if (trials.size() == 1 || trial.share > kCloseRival * trials.front().share) break;
+      EncodeParameters rival = trial.parameters;
+      rival.blocksize = rounded_down(longer, rival.typesize);
+      if (rival.blocksize <= usual_blocksize(trial.parameters)) rival.blocksize = 0;
+      const double share = share_of(rival, whole_items(from_first_item(run, rival.typesize), rival.typesize));
+      if (least > 0 && share >= least) continue;
+      least = share;
+      best = rival;
+    }
+    return best;
+  }
+
+ private:
+  /// Cuts off what follows the last whole block, if there is one: a codec gains less or more by blocks of another
+  /// length, and not with all filters alike.
+  static ByteView whole_blocks(ByteView bytes, std::int32_t blocksize) {
+    const auto length = static_cast<std::size_t>(blocksize);
+    return bytes.size() < length ? bytes : bytes.first(bytes.size() - bytes.size() % length);
+  }
+  std::int32_t usual_blocksize(const EncodeParameters& parameters) const {
+    return codec::choose_blocksize(parameters, choose_chunksize(parameters.typesize, chunksize_));
+  }
+  double share_of(const EncodeParameters& parameters, ByteView bytes) const {
+    EncodeParameters trial = parameters;
+    trial.clevel = std::min(trial.clevel, kMaxTrialLevel);
+    return encoded_length(context_, trial, bytes) * handicap_of(parameters) / static_cast<double>(bytes.size());
+  }
+  /// Returns the length of longer blocks that shorten the result enough, one of kLongerBlocks; otherwise 0.
+  std::int32_t longer_blocks(const EncodeParameters& parameters) const;
+
+  codec::EncodeContext& context_;
+  std::int64_t chunksize_;
+  const DataSamples& samples_;
+};
+
+std::int32_t SecondRound::longer_blocks(const EncodeParameters& parameters) const {
+  const std::int32_t chunksize = choose_chunksize(parameters.typesize, chunksize_);
+  const auto share_with = [&](std::int32_t blocksize, std::int32_t longest) {
+    EncodeParameters trial = parameters;
     trial.blocksize = blocksize;
-    double length = 0;
-    for (const Sample& run : runs)
-      length += encoded_length(context, trial, whole_items(run.bytes, parameters.typesize));
-    return length;
+    double share = 0;
+    for (const Sample& run : samples_.runs)
+      share += share_of(trial, whole_blocks(from_first_item(run, trial.typesize), longest));
+    return share;
   };
   std::int32_t best = 0;
-  double shortest = 0;
+  std::int32_t longest = 0;
+  double least = 0;
   // Longest first: if it does not gain enough, no other one does.
   for (const std::int32_t longer : kLongerBlocks) {
-    const std::int32_t blocksize = longer - longer % parameters.typesize;
-    const bool is_shown = !runs.empty() && static_cast<double>(runs.front().bytes.size()) >= kShownShare * blocksize;
-    if (blocksize <= usual || blocksize > chunksize || !is_shown) continue;
+    const std::int32_t blocksize = rounded_down(longer, parameters.typesize);
+    const bool is_shown =
+        !samples_.runs.empty() &&
+        from_first_item(samples_.runs.front(), parameters.typesize).size() >= static_cast<std::size_t>(blocksize);
+    if (blocksize <= usual_blocksize(parameters) || blocksize > chunksize || !is_shown) continue;
     if (best == 0) {
-      const double with_usual = length_with(0);
-      shortest = length_with(blocksize);
-      if (shortest > kLongerBlockGain * with_usual) break;
-      best = blocksize;
-    } else if (length_with(blocksize) < shortest * (2 - kLongerBlockGain)) {
-      best = blocksize;
+      longest = blocksize;
+      const double usual = share_with(0, longest);
+      least = share_with(blocksize, longest);
+      if (least > kLongerBlockGain * usual) break;
+      best = longer;
+    } else if (share_with(blocksize, longest) < least * (2 - kLongerBlockGain)) {
+      best = longer;
     }
   }
   return best;
@@ -233,7 +288,7 @@ std::int32_t longer_blocksize(codec::EncodeContext& context, const EncodeParamet
 std::vector<EncodeParameters> rank_pipelines(codec::EncodeContext& context, const EncodeParameters& parameters,
                                              Filters filters, const DataSamples& samples, std::size_t most) {
   const std::vector<std::int32_t> typesizes = typesizes_to_try(parameters, samples);
-  Round round(context, parameters, samples.slices);
+  FirstRound round(context, parameters, samples.slices);
   const bool open = filters == Filters::open;
   // Without filters the typesize makes no difference.
   if (open && parameters.clevel > 0) round.run(typesizes.front(), filters_of(kNone));
@@ -267,14 +322,15 @@ std::int32_t choose_chunksize(std::int32_t typesize, std::int64_t wanted) {
 
 NewFrame choose_frame(codec::EncodeContext& context, EncodeParameters encode, std::int64_t chunksize,
                       const DataSamples& samples, Filters filters) {
-  NewFrame frame;
-  if (encode.typesize == 0 || (filters == Filters::open && !samples.slices.empty())) {
-    encode = best_of(context, rank_pipelines(context, encode, filters, samples, kFinalists), samples.slices);
-  }
-  frame.encode = encode;
-  frame.chunksize = choose_chunksize(encode.typesize, chunksize);
   const bool has_open_blocks = encode.blocksize == 0 && encode.clevel > 0;
-  if (has_open_blocks) frame.encode.blocksize = longer_blocksize(context, encode, frame.chunksize, samples.runs);
+  const bool has_open_pipeline = encode.typesize == 0 || (filters == Filters::open && !samples.slices.empty());
+  std::vector<EncodeParameters> finalists{encode};
+  if (has_open_pipeline) finalists = rank_pipelines(context, encode, filters, samples, kFinalists);
+  const SecondRound round(context, chunksize, samples);
+  const std::vector<Trial> trials = round.ranked(finalists);
+  NewFrame frame;
+  frame.encode = has_open_blocks ? round.with_best_blocks(trials) : trials.front().parameters;
+  frame.chunksize = choose_chunksize(frame.encode.typesize, chunksize);
   return frame;
 }
 

@@ -2,11 +2,13 @@
 // compression of samples of the data, and the chunk size.
 //
 // A first round compresses the short slices of the samples at a fast level, with each typesize and filter. A second one
-// compresses the runs with the frame's codec and level: with the best settings of the first round, and then with longer
-// blocks. Among settings of about the same result the one that decodes faster is chosen.
+// uses the frame's codec and level, and blocks of the frame's length: it compresses the slices with the best settings
+// of the first round, then the runs with longer blocks, and, if these gain, once more with each setting that came
+// close. Among settings of about the same result the one that decodes faster is chosen.
 //
-// Cost: a first round of about 20 times the slices, a second one of 3 to 5 times the runs (data_samples.h); both are a
-// share of the data, with a limit. Thread safety: functions; one thread at a time per context. Units: bytes.
+// Cost: a first round of about 20 times the slices, a second one of up to 3 times the slices and 2 to 5 times the runs
+// (data_samples.h); both are a share of the data, with a limit. Thread safety: functions; one thread at a time per
+// context. Units: bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Samples of the data of a new frame: its beginning, whose header may declare the size of items, and pieces from the
 // whole of it. Pieces that repeat one value are skipped, because they compress well with any parameters.
 //
-// Memory: at most about 2.5 MiB for any size of the data. Thread safety: functions and plain values. Units: bytes.
+// Memory: at most about 2.7 MiB for any size of the data. Thread safety: functions and plain values. Units: bytes.
 // Errors: those of the reader.
 #pragma once
 

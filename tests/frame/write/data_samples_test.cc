@@ -45,8 +45,27 @@ TEST(DataSamples, ComeFromTheWholeOfTheData) {
   EXPECT_LT(samples->slices.front().offset, size / 10);
   EXPECT_GT(samples->slices.back().offset, size / 10 * 9);
   EXPECT_EQ(samples->runs.size(), 2U);
-  EXPECT_LE(total(samples->slices), kMiB / 2);
+  EXPECT_LE(total(samples->slices), 544 * kMiB / 1024) << "two blocks of 256 KiB and what is cut off";
   EXPECT_LE(data.bytes_read, 3 * kMiB);
+}
+
+TEST(DataSamples, MeetBothOfTwoKindsThatAlternateWithTheirDistance) {
+  const std::uint64_t size = 16 * kMiB;
+  for (const std::uint64_t slices_apart : {1U, 2U, 3U, 4U}) {
+    const std::uint64_t period = size / 32 * slices_apart;
+    const auto is_first = [&](std::uint64_t at) { return at % period < period / 2; };
+    const auto read = [&](codec::ByteSpan into, std::uint64_t at) -> codec::Result<std::size_t> {
+      for (std::size_t i = 0; i < into.size(); ++i)
+        into[i] = static_cast<std::uint8_t>((is_first(at + i) ? 0 : 100) + (at + i) % 50);
+      return into.size();
+    };
+    const auto samples = frame::take_samples(read, size);
+    ASSERT_TRUE(samples);
+    const auto first = std::count_if(samples->slices.begin(), samples->slices.end(),
+                                     [&](const frame::Sample& slice) { return is_first(slice.offset); });
+    EXPECT_GE(first, 12) << slices_apart;
+    EXPECT_LE(first, 20) << slices_apart;
+  }
 }
 
 TEST(DataSamples, FindDataAmongZeros) {
