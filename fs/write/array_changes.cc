@@ -1,6 +1,7 @@
 #include "fs/write/array_changes.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <charconv>
 #include <string_view>
@@ -155,7 +156,9 @@ std::uint64_t ArrayChanges::whole(std::uint64_t size) const {
 std::uint64_t ArrayChanges::to_commit(std::uint64_t size, std::uint64_t below, bool complete) const {
   if (!is_flat_ || !array_.can_change()) return size;
   const std::uint64_t rows = rows_at(size);
-  const std::uint64_t whole_chunks = head_ + rows / array_.chunk_rows() * array_.chunk_rows() * array_.row_bytes();
+  const std::uint64_t per_chunk = array_.chunk_rows();
+  assert(per_chunk > 0);  // otherwise the array could not change
+  const std::uint64_t whole_chunks = head_ + rows / per_chunk * per_chunk * array_.row_bytes();
   return complete && whole_chunks > below ? whole_chunks : head_ + rows * array_.row_bytes();
 }
 
@@ -272,6 +275,7 @@ frame::ChunkIntervals ArrayChanges::take_zero_chunks(std::vector<Range>& ranges,
                                                      std::uint64_t in_layer, std::uint64_t kept) const {
   frame::ChunkIntervals zeros;
   const std::uint64_t outer_slab_bytes = array_.chunk_rows() * array_.row_bytes();
+  assert(outer_slab_bytes > 0);  // otherwise the array could not change
   std::vector<Range> left;
   for (Range& range : ranges) {
     const std::uint64_t end = range.begin + range.length;
