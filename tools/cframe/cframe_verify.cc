@@ -19,7 +19,6 @@
 namespace cframefs::tools {
 
 using codec::Error;
-using codec::ErrorKind;
 using nlohmann::json;
 
 namespace {
