@@ -9,7 +9,7 @@
 
 namespace cframefs::frame {
 
-/// Returns zlib and OpenSSL, each in the version that runs.
+/// Returns zlib, OpenSSL and xxHash, each in the version that runs.
 std::vector<codec::LibraryVersion> library_versions();
 
 }  // namespace cframefs::frame

@@ -55,7 +55,7 @@ SpecialValue special_of(std::int64_t entry) {
 Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr<IndexCache> cache) {
   const auto range = index_range(parts.header, parts.trailer);
   if (!range) return Failure(range.error());
-  auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, std::move(cache));
+  auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, cache);
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;
   if (expected >= 0 && (*index)->count() != expected) {
@@ -63,6 +63,18 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   }
   if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
   parts.index = std::move(*index);
+  const FrameParameters& parameters = parts.header.parameters;
+  const std::uint64_t index_length = static_cast<std::uint64_t>(parts.index->stored_bytes());
+  auto seal = FrameSeal::find(parts.source, windows,
+                              {.header_length = parameters.header_length,
+                               .nbytes = parameters.nbytes,
+                               .cbytes = parameters.cbytes,
+                               .chunk_count = parts.index->count(),
+                               .index = {range->begin, range->begin + index_length},
+                               .trailer = {parts.trailer.begin, parts.trailer.begin + parts.trailer.length}},
+                              std::move(cache));
+  if (!seal) return Failure(seal.error());
+  parts.seal = std::move(*seal);
   return {};
 }
 
@@ -193,6 +205,10 @@ Result<ChunkLocation> FrameContainer::locate_chunk(ChunkNumber chunk) const {
     return fail(corrupt("the length of a special chunk is unknown: the frame has chunks of different sizes").value());
   }
   return location;
+}
+
+Result<ChunkDigests> FrameContainer::digests(ChunkNumber chunk) const {
+  return parts_.seal ? parts_.seal->digests(chunk) : Result<ChunkDigests>();
 }
 
 Result<ChunkSpan> FrameContainer::chunk_at(FlatOffset at) const {

@@ -21,6 +21,7 @@
 #include "frame/cframe/chunk_table.h"
 #include "frame/cframe/fixed_metalayers.h"
 #include "frame/cframe/frame_header.h"
+#include "frame/cframe/frame_seal.h"
 #include "frame/cframe/index_cache.h"
 #include "frame/cframe/offset_index.h"
 #include "frame/cframe/trailer.h"
@@ -35,6 +36,7 @@ struct FrameParts {
   MetalayerSection metalayers;
   Trailer trailer;
   std::unique_ptr<const OffsetIndex> index;  // null if the frame has no chunks
+  std::shared_ptr<const FrameSeal> seal;     // null if there is none
   bool all_stored = false;                   // the format has no index entries for special chunks
   bool old_bitshuffle = false;               // see codec::DecodeParams
 };
@@ -50,6 +52,7 @@ class FrameContainer : public Container {
   const FrameContainer* as_frame() const override { return this; }
   std::int64_t chunk_count() const override { return parts_.index ? parts_.index->count() : 0; }
   Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const override;
+  Result<ChunkDigests> digests(ChunkNumber chunk) const override;
   Result<ChunkSpan> chunk_at(FlatOffset at) const override;
   Result<ChunkNumber> next_chunk(ChunkNumber from, bool hole) const override;
   std::unique_ptr<ChunkRuns> runs(ChunkNumber begin, ChunkNumber end) const override;
@@ -75,6 +78,8 @@ class FrameContainer : public Container {
   std::optional<std::int64_t> uniform_entry() const { return parts_.index ? parts_.index->uniform() : std::nullopt; }
   Result<OffsetIndex::Piece> index_piece(ChunkNumber from) const { return parts_.index->piece(from.value); }
   const Trailer& trailer() const { return parts_.trailer; }
+  /// Returns the seal, or null if the frame has none; it may not hold.
+  std::shared_ptr<const FrameSeal> seal() const { return parts_.seal; }
 
  protected:
   explicit FrameContainer(FrameParts parts);

@@ -20,6 +20,7 @@ struct NewFrame {
   std::vector<Metalayer> metalayers;
   bool vl_blocks = false;                    // chunks may have blocks of variable length: only for copies, too
   std::vector<Metalayer> vlmetalayers = {};  // each content is an encoded chunk
+  bool has_seal = true;                      // chunks get digests when they are written (seal.md)
 };
 
 /// Returns a valid frame without chunks. REQUIRES: at most 16 metalayers, names of 1 to 31 bytes.

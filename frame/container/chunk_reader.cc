@@ -39,7 +39,21 @@ Error at_chunk(const ByteSource* source, ChunkNumber chunk, FileOffset offset, E
   return error;
 }
 
-Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const codec::DecodeParams& environment) {
+/// Verifies header, block starts and dictionary if they have a digest of their own. `head`: bytes of the chunk from its
+/// begin on that are already read.
+Result<void> check_tables(const ChunkLocation& location, const codec::ChunkDecoder& decoder, ByteView head,
+                          const ChunkDigests& digests) {
+  if (auto fits = digests.check_count(decoder); !fits) return fits;
+  if (!digests.any() || digests.is_whole()) return {};
+  const auto size = static_cast<std::size_t>(first_block_begin(decoder));
+  if (size <= head.size()) return digests.check(0, head.first(size));
+  const auto found = digest_of_range(*location.source, location.offset, size, digests.seed(0));
+  if (!found) return Failure(found.error());
+  return digests.check_value(0, *found);
+}
+
+Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const codec::DecodeParams& environment,
+                                         const ChunkDigests& digests) {
   std::array<std::uint8_t, kFirstRead> first;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
   const ByteSpan head =
       ByteSpan(first).first(static_cast<std::size_t>(std::min<std::uint64_t>(location.limit, kFirstRead)));
@@ -52,7 +66,10 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const co
   if (location.nbytes >= 0 && header->nbytes != location.nbytes) {
     return corrupt(fmt::format("chunk holds {} bytes, expected {}", header->nbytes, location.nbytes));
   }
-  return parse_chunk(*location.source, location.offset, *header, head, environment);
+  auto decoder = parse_chunk(*location.source, location.offset, *header, head, environment);
+  if (!decoder) return decoder;
+  if (auto good = check_tables(location, *decoder, head, digests); !good) return Failure(good.error());
+  return decoder;
 }
 
 }  // namespace
@@ -60,12 +77,22 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const co
 Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk) {
   auto location = container.locate_chunk(chunk);
   if (!location) return Failure(location.error());
+  auto digests = location->special != SpecialValue::none ? Result<ChunkDigests>() : container.digests(chunk);
+  if (!digests) return Failure(at_chunk(location->source.get(), chunk, location->offset, digests.error()));
   auto decoder =
       location->special != SpecialValue::none
           ? codec::ChunkDecoder::special(location->special, location->nbytes, container.parameters().typesize)
-          : parse_stored(*location, container.environment());
-  if (!decoder) return Failure(at_chunk(location->source.get(), chunk, location->offset, decoder.error()));
-  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*location), std::move(*decoder));
+          : parse_stored(*location, container.environment(), *digests);
+  if (!decoder) {
+    Error error = decoder.error();
+    // Only chunks that a reader understood were sealed.
+    if (error.kind == ErrorKind::unsupported && digests->any()) {
+      error = corrupt("sealed, but its header is damaged: " + error.reason).value();
+    }
+    return Failure(at_chunk(location->source.get(), chunk, location->offset, std::move(error)));
+  }
+  auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*location), std::move(*decoder),
+                                                    std::move(*digests));
   // Callers never decode these chunks, because the header determines their bytes. So verify them here.
   if (reader->decoder().header().special != SpecialValue::none || reader->decoder().nbytes() == 0) {
     if (auto good = reader->verify(); !good) return Failure(good.error());
@@ -73,8 +100,13 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
   return reader;
 }
 
-ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder)
-    : chunk_(chunk), location_(std::move(location)), decoder_(std::move(decoder)) {}
+ChunkReader::ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder,
+                         ChunkDigests digests)
+    : chunk_(chunk),
+      location_(std::move(location)),
+      decoder_(std::move(decoder)),
+      digests_(std::move(digests)),
+      verified_(digests_.has_blocks() && decoder_.header().memcpyed ? block_units(decoder_) : 0) {}
 
 Storage ChunkReader::storage() const {
   if (decoder_.is_zeros()) return Storage::zeros;
@@ -84,7 +116,7 @@ Storage ChunkReader::storage() const {
 std::size_t ChunkReader::footprint() const {
   // Block starts and ranges, and a dictionary with what the codec derives from it: about twice the stored tables.
   const std::uint64_t tables = location_.source ? codec::ChunkDecoder::tables_size(decoder_.header()) : 0;
-  return sizeof *this + 2 * static_cast<std::size_t>(tables);
+  return sizeof *this + 2 * static_cast<std::size_t>(tables) + verified_.size();
 }
 
 Result<void> ChunkReader::decode(DecodeContext& context, std::uint32_t first, std::span<const ByteSpan> outs,
@@ -123,6 +155,7 @@ Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t fi
       const ByteRange range = decoder_.stored_range(block);
       const ByteSpan out = outs[block - first];
       const ByteView bytes = stored.subspan(range.begin - span.begin, range.size());
+      if (auto good = check_block(block, bytes); !good) return good;
       if (auto done = decoder_.decode_block(context, block, bytes, out, reference); !done) {
         return Failure(located(done.error()));
       }
@@ -158,7 +191,10 @@ Result<void> ChunkReader::decode_plain(std::uint32_t first, std::span<const Byte
       size += outs[stop++].size();
     const std::uint64_t at = decoder_.stored_range(first + static_cast<std::uint32_t>(begin)).begin;
     if (auto done = read_range(ByteRange{at, at + size}, ByteSpan(outs[begin].data(), size)); !done) return done;
-    begin = stop;
+    for (; begin < stop; ++begin) {
+      const std::uint64_t inner = decoder_.block_range(first + static_cast<std::uint32_t>(begin)).begin;
+      if (auto good = check_raw(static_cast<std::uint32_t>(inner), outs[begin]); !good) return good;
+    }
   }
   return {};
 }
@@ -171,6 +207,7 @@ Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t b
   const auto size = static_cast<std::size_t>(range.size());
   const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
   if (auto done = read_range(range, stored); !done) return done;
+  if (auto good = check_block(block, stored); !good) return good;
   if (auto done = decoder_.decode_partial(context, block, stored, begin, out); !done) {
     return Failure(located(done.error()));
   }
@@ -180,8 +217,38 @@ Result<void> ChunkReader::decode_partial(DecodeContext& context, std::uint32_t b
 Result<void> ChunkReader::read_plain(std::uint32_t inner, ByteSpan out) const {
   if (out.empty()) return {};
   if (auto good = verify(); !good) return good;
-  const std::uint64_t at = decoder_.stored_range(0).begin + inner;
-  return read_range(ByteRange{at, at + out.size()}, out);
+  if (!digests_.has_blocks()) {
+    const std::uint64_t at = decoder_.stored_range(0).begin + inner;
+    return read_range(ByteRange{at, at + out.size()}, out);
+  }
+  // Of units that the range has only a part of, the whole is read, once.
+  std::array<std::uint8_t, kRawUnit> whole;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
+  const std::uint64_t payload = decoder_.stored_range(0).begin;
+  for (const std::uint64_t end = inner + out.size(); inner < end;) {
+    const std::uint32_t unit = inner / kRawUnit;
+    const ByteRange range{std::uint64_t{unit} * kRawUnit,
+                          std::min<std::uint64_t>((std::uint64_t{unit} + 1) * kRawUnit, decoder_.nbytes())};
+    if (!is_verified(unit) && (inner > range.begin || end < range.end)) {
+      const ByteSpan bytes = ByteSpan(whole).first(static_cast<std::size_t>(range.size()));
+      if (auto done = read_range(ByteRange{payload + range.begin, payload + range.end}, bytes); !done) return done;
+      if (auto good = check_block(unit, bytes); !good) return good;
+      const auto part = static_cast<std::size_t>(std::min(range.end, end) - inner);
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(inner - range.begin), part, out.begin());
+      inner += static_cast<std::uint32_t>(part);
+      out = out.subspan(part);
+      continue;
+    }
+    // Whole units, and parts of those that are verified, up to the next one that is neither.
+    std::uint64_t until = range.end;
+    while (until < end && (end - until >= kRawUnit || is_verified(static_cast<std::uint32_t>(until / kRawUnit))))
+      until += kRawUnit;
+    const auto part = static_cast<std::size_t>(std::min(until, end) - inner);
+    if (auto done = read_range(ByteRange{payload + inner, payload + inner + part}, out.first(part)); !done) return done;
+    if (auto good = check_raw(inner, out.first(part)); !good) return good;
+    inner += static_cast<std::uint32_t>(part);
+    out = out.subspan(part);
+  }
+  return {};
 }
 
 std::uint64_t ChunkReader::stored_bytes() const {
@@ -193,7 +260,14 @@ Result<void> ChunkReader::read_stored(std::uint64_t from, ByteSpan out) const {
     return codec::invalid("the range ends past the " + std::to_string(stored_bytes()) + " stored bytes of the chunk");
   }
   if (auto good = verify(); !good) return good;
+  if (auto good = verify_blocks(); !good) return good;
   return read_range(ByteRange{from, from + out.size()}, out);
+}
+
+Result<std::vector<std::uint64_t>> ChunkReader::compute_digests(ChunkNumber as) const {
+  auto digests = digests_of(as, decoder_, *location_.source, location_.offset);
+  if (!digests) return Failure(located(digests.error()));
+  return digests;
 }
 
 Result<void> ChunkReader::read_range(const ByteRange& range, ByteSpan into) const {
@@ -220,12 +294,59 @@ std::uint64_t ChunkReader::scratch_bytes(std::uint32_t first, std::uint32_t coun
   return group + largest_plain;
 }
 
-/// Checks the chunk's digest, if there is one.
+/// Verifies the chunk if one digest covers the whole of it.
 Result<void> ChunkReader::verify() const {
+  if (digests_.is_whole() && !is_whole_verified_) {
+    const auto found = digest_of_range(*location_.source, location_.offset, stored_bytes(), digests_.seed(0));
+    if (!found) return Failure(located(found.error()));
+    if (auto good = digests_.check_value(0, *found); !good) return Failure(located(good.error()));
+    is_whole_verified_ = true;
+  }
   if (!location_.verifier) return {};
   const auto good = location_.verifier->verify(chunk_, location_, static_cast<std::uint64_t>(decoder_.header().cbytes));
   if (!good) return Failure(located(good.error()));
   return {};
+}
+
+/// Verifies all blocks that have digests of their own, once.
+Result<void> ChunkReader::verify_blocks() const {
+  if (!digests_.has_blocks() || is_whole_verified_) return {};
+  const auto found = compute_digests(chunk_);
+  if (!found) return Failure(found.error());
+  for (std::uint32_t unit = 0; unit < found->size(); ++unit) {
+    if (auto good = digests_.check_value(unit, (*found)[unit]); !good) return Failure(located(good.error()));
+  }
+  is_whole_verified_ = true;
+  return {};
+}
+
+/// Verifies a block if it has a digest of its own. `stored`: the bytes of decoder().stored_range(block).
+Result<void> ChunkReader::check_block(std::uint32_t block, ByteView stored) const {
+  if (!digests_.has_blocks()) return {};
+  if (auto good = digests_.check(block + 1, stored); !good) return Failure(located(good.error()));
+  note_verified(block);
+  return {};
+}
+
+/// Verifies the whole units in these bytes of an uncompressed chunk, which begin at `inner`.
+Result<void> ChunkReader::check_raw(std::uint32_t inner, ByteView plain) const {
+  if (!digests_.has_blocks()) return {};
+  std::uint32_t unit = (inner + kRawUnit - 1) / kRawUnit;
+  for (std::uint64_t begin = std::uint64_t{unit} * kRawUnit;; begin += kRawUnit, ++unit) {
+    const std::uint64_t end = std::min<std::uint64_t>(begin + kRawUnit, decoder_.nbytes());
+    if (begin >= end || end > inner + plain.size()) return {};
+    const ByteView bytes =
+        plain.subspan(static_cast<std::size_t>(begin - inner), static_cast<std::size_t>(end - begin));
+    if (auto good = check_block(unit, bytes); !good) return good;
+  }
+}
+
+bool ChunkReader::is_verified(std::uint32_t block) const {
+  return block < verified_.size() && verified_[block].load(std::memory_order_relaxed);
+}
+
+void ChunkReader::note_verified(std::uint32_t block) const {
+  if (block < verified_.size()) verified_[block].store(true, std::memory_order_relaxed);
 }
 
 Error ChunkReader::located(Error error) const {

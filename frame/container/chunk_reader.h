@@ -1,12 +1,15 @@
 // An open chunk of a container: header and block starts are in memory, blocks are read and decoded on request.
 //
 // Thread safety: immutable; const members may run concurrently, each with its own DecodeContext. Ownership: shares the
-// source. Errors: those of codec and of the source, with chunk number and file offset set. If the format keeps digests,
-// every member that returns bytes of the chunk, decoded or as stored, verifies the chunk first (corruption).
+// source. Errors: those of codec and of the source, with chunk number and file offset set. If the chunk has digests,
+// every member that returns bytes of it, decoded or as stored, verifies them first (corruption): the whole chunk, or
+// with a digest for each block the blocks that it reads.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "codec/chunk_decoder.h"
 #include "frame/container/container.h"
@@ -25,7 +28,7 @@ class ChunkReader {
 
  public:
   /// Private to open().
-  ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder);
+  ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder, ChunkDigests digests);
 
   /// Reads header and block starts of `chunk` (usually one short read), and checks them and that the uncompressed
   /// length is the one that the container expects. Works for chunks that are not stored, too.
@@ -57,6 +60,9 @@ class ChunkReader {
   /// Reads bytes [from, from + out.size()) of the chunk as stored. invalid: the range ends past stored_bytes().
   Result<void> read_stored(std::uint64_t from, ByteSpan out) const;
 
+  /// Returns the digests of the chunk as stored, for the place of chunk `as` in a frame. Does not verify it.
+  Result<std::vector<std::uint64_t>> compute_digests(ChunkNumber as) const;
+
   /// Returns an upper bound of the scratch bytes (stored bytes plus filter buffers) that decoding these blocks needs.
   std::uint64_t scratch_bytes(std::uint32_t first, std::uint32_t count) const;
 
@@ -67,11 +73,19 @@ class ChunkReader {
   std::uint32_t group_end(std::uint32_t first, std::uint32_t end) const;
   Result<void> read_range(const codec::ByteRange& range, ByteSpan into) const;
   Result<void> verify() const;
+  Result<void> verify_blocks() const;
+  Result<void> check_block(std::uint32_t block, ByteView stored) const;
+  Result<void> check_raw(std::uint32_t inner, ByteView plain) const;
+  bool is_verified(std::uint32_t block) const;
+  void note_verified(std::uint32_t block) const;
   Error located(Error error) const;
 
   const ChunkNumber chunk_;
   const ChunkLocation location_;
   const codec::ChunkDecoder decoder_;
+  const ChunkDigests digests_;
+  mutable std::atomic<bool> is_whole_verified_ = false;
+  mutable std::vector<std::atomic<bool>> verified_;  // units of a raw chunk that has digests
 };
 
 /// Decodes a whole chunk into `out` (decoder().nbytes() bytes).

@@ -16,6 +16,7 @@
 
 #include "codec/chunk_decoder.h"
 #include "frame/base/coordinates.h"
+#include "frame/container/chunk_digests.h"
 #include "frame/container/container_kind.h"
 #include "frame/container/metalayers.h"
 #include "frame/io/byte_source.h"
@@ -102,6 +103,9 @@ class Container : public Metalayers {
   virtual const FrameContainer* as_frame() const { return nullptr; }
   virtual std::int64_t chunk_count() const = 0;
   virtual Result<ChunkLocation> locate_chunk(ChunkNumber chunk) const = 0;
+  /// Returns the digests of a stored chunk, none if it has none: ChunkReader verifies what it reads. REQUIRES: 0 <=
+  /// chunk < chunk_count(). Errors: io.
+  virtual Result<ChunkDigests> digests(ChunkNumber /*chunk*/) const { return ChunkDigests(); }
 
   /// Returns the chunk that holds byte `at` of the concatenated chunks. REQUIRES: at < parameters().nbytes. Takes
   /// constant time for chunks of one size; if sizes differ, the first call reads all chunk headers.

@@ -9,6 +9,7 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
 #include "frame/base/utf8_sanitize.h"
+#include "frame/cframe/frame_container.h"
 
 namespace cframefs::frame {
 
@@ -42,6 +43,8 @@ nlohmann::json summary_json(const Container& container) {
     summary["ratio"] = std::round(ratio * 1000) / 1000;
   }
   summary["chunks"] = container.chunk_count();
+  const FrameContainer* const frame = container.as_frame();
+  summary["sealed"] = frame != nullptr && frame->seal() != nullptr;
   summary["metalayers"] = nlohmann::json::array();
   for (const MetalayerPlace& layer : container.metalayer_places())
     summary["metalayers"].push_back(replace_invalid_utf8(layer.name));

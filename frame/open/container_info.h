@@ -16,7 +16,8 @@ namespace cframefs::frame {
 std::string filters_name(const FrameParameters& parameters);
 
 /// Describes what is known after opening; reads nothing. Keys: format, codec, clevel, filters, typesize, chunksize,
-/// blocksize, nbytes, cbytes, ratio, chunks, metalayers (names), vlmetalayers (names).
+/// blocksize, nbytes, cbytes, ratio, chunks, sealed (whether there is a seal; its digests are not checked), metalayers
+/// (names), vlmetalayers (names).
 nlohmann::json summary_json(const Container& container);
 
 /// Returns summary_json() as text on one line.

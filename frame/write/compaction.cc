@@ -27,7 +27,9 @@ class ChunkCopier {
   Result<void> copy(std::int64_t chunk) {
     const auto location = from_.locate_chunk(ChunkNumber{chunk});
     if (!location) return Failure(location.error());
-    if (location->verifier) return copy_verified(chunk);
+    const auto digests = from_.digests(ChunkNumber{chunk});
+    if (!digests) return Failure(digests.error());
+    if (location->verifier || digests->any()) return copy_verified(chunk);
     const auto length = length_at(*location);
     if (!length) return Failure(length.error());
     if (auto may = count(*length); !may) return may;

@@ -82,6 +82,28 @@ Failure past_section(std::int64_t entry, std::uint64_t section) {
                         std::to_string(section) + " bytes");
 }
 
+/// Returns the ranges of the chunk section that the frame's seal refers to, as offsets in the section.
+Result<std::vector<codec::ByteRange>> sealed_ranges(const FrameContainer& frame) {
+  if (!frame.seal()) return std::vector<codec::ByteRange>();
+  auto ranges = frame.seal()->ranges();
+  if (!ranges) return ranges;
+  const std::uint64_t begin = frame.parameters().header_length;
+  const std::uint64_t end = begin + frame.parameters().cbytes;
+  std::erase_if(*ranges, [&](const codec::ByteRange& range) { return range.begin < begin || range.end > end; });
+  for (codec::ByteRange& range : *ranges)
+    range = {range.begin - begin, range.end - begin};
+  return ranges;
+}
+
+/// Returns the dead bytes of a section, of which `unused` bytes belong to no chunk.
+Result<std::uint64_t> less_sealed(const FrameContainer& frame, std::uint64_t unused) {
+  const auto ranges = sealed_ranges(frame);
+  if (!ranges) return Failure(ranges.error());
+  for (const codec::ByteRange& range : *ranges)
+    unused -= std::min(unused, range.size());
+  return unused;
+}
+
 }  // namespace
 
 Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
@@ -102,7 +124,7 @@ Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
     std::uint64_t alive = 0;
     for (const Stored& stored : first)
       alive += length_of(frame, stored.chunk);
-    return section - std::min(alive, section);
+    return less_sealed(frame, section - std::min(alive, section));
   }
   // Each place represents 1/kPlaces of the section, with the proportion of dead bytes between its chunk and the next.
   double dead = 0;
@@ -124,7 +146,7 @@ Result<std::uint64_t> measure_dead_bytes(const FrameContainer& frame) {
     return {};
   };
   if (auto done = places.for_each(look); !done) return Failure(done.error());
-  return static_cast<std::uint64_t>(dead / kPlaces * static_cast<double>(section));
+  return less_sealed(frame, static_cast<std::uint64_t>(dead / kPlaces * static_cast<double>(section)));
 }
 
 Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
@@ -139,14 +161,9 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
   auto noted = for_each_stored(frame, 0, frame.chunk_count(), note);
   if (too_many) return dead;
   if (!noted) return Failure(noted.error());
-  std::sort(stored.begin(), stored.end(), [](const Stored& a, const Stored& b) { return a.entry < b.entry; });
+  auto alive = sealed_ranges(frame);
+  if (!alive) return Failure(alive.error());
   const std::uint64_t section = frame.parameters().cbytes;
-  std::uint64_t alive_until = 0;
-  const auto add = [&](std::uint64_t until) {
-    if (alive_until < until) {
-      dead.push_back({FileOffset{frame.parameters().header_length + alive_until}, until - alive_until});
-    }
-  };
   for (const Stored& chunk : stored) {
     const auto begin = static_cast<std::uint64_t>(chunk.entry);
     if (begin > section) return past_section(chunk.entry, section);
@@ -154,8 +171,18 @@ Result<std::vector<DeadRange>> find_dead_ranges(const FrameContainer& frame) {
     if (!location) return Failure(location.error());
     const auto length = stored_length(*location);
     if (!length) return Failure(length.error());
-    add(begin);
-    alive_until = std::max(alive_until, begin + *length);
+    alive->push_back({begin, begin + *length});
+  }
+  std::sort(alive->begin(), alive->end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::uint64_t alive_until = 0;
+  const auto add = [&](std::uint64_t until) {
+    if (alive_until < until) {
+      dead.push_back({FileOffset{frame.parameters().header_length + alive_until}, until - alive_until});
+    }
+  };
+  for (const codec::ByteRange& range : *alive) {
+    add(range.begin);
+    alive_until = std::max(alive_until, range.end);
   }
   add(section);
   return dead;

@@ -19,6 +19,7 @@
 #include "frame/write/compaction.h"
 #include "frame/write/dead_space.h"
 #include "frame/write/frame_writer-inl.h"
+#include "frame/write/seal_writer.h"
 
 namespace cframefs::frame {
 
@@ -139,7 +140,7 @@ Result<void> FrameWriter::load() {
 }
 
 bool FrameWriter::has_changes() const {
-  return pending_.any_chunks() || vlmetalayers_ || metalayers_;
+  return pending_.any_chunks() || vlmetalayers_ || metalayers_ || new_seal_;
 }
 
 Result<void> FrameWriter::store(ChunkNumber chunk, codec::EncodedChunk encoded) {
@@ -163,6 +164,7 @@ void FrameWriter::abandon() {
   pending_ = PendingChanges(*container_);
   vlmetalayers_.reset();
   metalayers_.reset();
+  new_seal_.reset();
 }
 
 OpenFile FrameWriter::entry_dir() const {
@@ -246,99 +248,6 @@ bool FrameWriter::can_be_emptied() const {
   return !is_failed(state_) && !directory_ && !is_blank_ && pending_.nbytes() == 0 && !metalayers_;
 }
 
-/// Appends all entries of the next state's index. Reuses encoded blocks without changes.
-Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
-  using Kind = PendingChanges::Piece::Kind;
-  constexpr std::int64_t kBlock = IndexEncoder::kBlockEntries;
-  const std::int64_t count = pending_.chunk_count();
-  const auto uniform = container_->uniform_entry();
-  auto entry = next.entries.begin();
-  for (std::int64_t chunk = 0; chunk < count;) {
-    const PendingChanges::Piece piece = pending_.piece(chunk);
-    if (piece.kind == Kind::changed) {
-      index.append((entry++)->second);
-    } else if (piece.kind == Kind::zeros) {
-      index.append_run(layout::kZerosEntry, piece.end - chunk);
-    } else if (uniform) {
-      index.append_run(*uniform, piece.end - chunk);
-    } else {
-      while (chunk < piece.end) {
-        const auto block = static_cast<std::size_t>(chunk / kBlock);
-        if (chunk % kBlock == 0 && block < index_blocks_.size() && chunk + kBlock <= piece.end) {
-          index.append_block(index_blocks_[block]);
-          chunk += kBlock;
-          continue;
-        }
-        const auto kept = container_->index_piece(ChunkNumber{chunk});
-        if (!kept) return Failure(kept.error());
-        // Stop at the end of a block: the next one may be reusable.
-        const std::int64_t until = std::min(piece.end, (chunk / kBlock + 1) * kBlock);
-        const auto some = std::min(kept->entries.size(), static_cast<std::size_t>(until - chunk));
-        index.append_all(kept->entries.first(some));
-        chunk += static_cast<std::int64_t>(some);
-      }
-    }
-    chunk = piece.end;
-  }
-  return {};
-}
-
-/// Steps 2 and 3 of commit-protocol.md section 2: writes chunks, index and trailer after the frame's end, and completes
-/// next.header.
-Result<void> FrameWriter::write_behind(Next& next) {
-  const std::uint64_t section = header_.size();
-  BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
-  for (const auto& [number, encoded] : pending_.chunks()) {
-    const bool stored = encoded.special == SpecialValue::none;
-    next.entries.emplace_back(
-        number, stored ? static_cast<std::int64_t>(out.position() - section) : special_entry_of(encoded.special));
-    if (auto put = out.append(encoded.bytes); !put) return put;
-  }
-  IndexEncoder index;
-  if (auto done = encode_index(next, index); !done) return done;
-  return finish_image(next, out.position() - section, index, out);
-}
-
-/// Writes index and trailer, and completes next.header.
-Result<void> FrameWriter::finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index,
-                                       BufferedAppender& out) const {
-  HeaderUpdate fields;
-  fields.nbytes = pending_.nbytes();
-  fields.cbytes = fields.nbytes > 0 ? cbytes : 0;
-  fields.chunksize = pending_.chunksize();
-  fields.has_vlmetalayers = next_has_vlmetalayers();
-  if (fields.nbytes > 0) {
-    if (auto put = out.append(index.finish()); !put) return put;
-  }
-  next.index_blocks = index.take_blocks();
-  const auto trailer = next_trailer();
-  if (!trailer) return Failure(trailer.error());
-  // C-Blosc2 detects a new index file of a sparse frame by its length, so the length must change.
-  if (directory_ && fields.nbytes > 0 && out.position() + trailer->size() == parameters().frame_length) {
-    if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
-  }
-  if (auto put = out.append(*trailer); !put) return put;
-  fields.frame_length = out.position();
-  encode_update(fields, next.header);
-  return out.flush();
-}
-
-/// Opens the next state as readers will see it, so that a state that cannot be opened is never committed.
-Result<void> FrameWriter::open_next(Next& next) const {
-  const auto length = load_be<std::uint64_t>(&next.header[layout::kFrameLengthAt]);
-  if (directory_) {
-    auto opened = open_sparse_frame(files_, directory_, next.file, cache_, {next.state.hold});
-    if (!opened) return Failure(opened.error());
-    next.container = as_shared_frame(*opened);
-    return {};
-  }
-  auto source = std::make_shared<const OverlaySource>(next.header, file_source(files_, next.file, {}, length));
-  auto opened = open_cframe(std::move(source), cache_);
-  if (!opened) return Failure(opened.error());
-  next.container = std::move(*opened);
-  return {};
-}
-
 Result<void> FrameWriter::append_and_switch() {
   if (auto cut = cut_tail_locked(); !cut) return Failure(cut.error());
   const std::uint64_t end = parameters().frame_length;
@@ -392,6 +301,8 @@ Result<void> FrameWriter::rewrite_file() {
   next.file = replacement->file();
   next.header = next_header();
   const std::uint64_t section = next.header.size();
+  const auto seal = begin_seal(false);
+  if (!seal) return Failure(seal.error());
   BufferedAppender out(files_, replacement->handle(), FileOffset{section});
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
@@ -403,10 +314,10 @@ Result<void> FrameWriter::rewrite_file() {
       return Failure(cbytes.error());
     }
     if (auto done = encode_index(next, index); !done) return done;
-    if (auto done = finish_image(next, *cbytes, index, out); !done) return done;
+    if (auto done = finish_image(next, *cbytes, index, out, seal->get()); !done) return done;
   } else {
     if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
-    if (auto done = finish_image(next, out.position() - section, index, out); !done) return done;
+    if (auto done = finish_image(next, std::nullopt, index, out, seal->get()); !done) return done;
   }
   if (auto put = files_.pwrite(replacement->handle(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;

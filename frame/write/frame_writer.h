@@ -34,6 +34,7 @@
 #include "frame/cframe/frame_encoding.h"
 #include "frame/cframe/index_cache.h"
 #include "frame/cframe/index_encoder.h"
+#include "frame/write/checksums.h"
 #include "frame/write/pending_changes.h"
 #include "frame/write/sparse_chunks.h"
 #include "frame/write/writer_state.h"
@@ -42,6 +43,7 @@ namespace cframefs::frame {
 
 class AdvisoryLock;
 class BufferedAppender;
+class SealWriter;
 
 enum class Durability : std::uint8_t {
   ordered,  // after a crash: the complete old state or the complete new state
@@ -60,6 +62,7 @@ struct WriterOptions {
   bool alone = false;
   /// The writer holds a shared lock until stop_staying_open(), which keeps out writers that need the frame `alone`.
   bool stays_open = false;
+  Checksums checksums = Checksums::on;
   /// Shared by successive writers of the same sparse frame, so that a later writer keeps the states that readers opened
   /// through an earlier writer. Null: the writer does not know these states.
   std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
@@ -123,6 +126,10 @@ class FrameWriter {
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
   /// Releases the lock of WriterOptions::stays_open.
   void stop_staying_open();
+  /// Computes the digests of all committed chunks, which the next commit writes as a seal, whatever
+  /// WriterOptions::checksums says. Call it without other pending changes. `hashed`: called after each chunk with its
+  /// stored bytes; false ends the call with EINTR.
+  Result<void> seal(const std::function<bool(std::uint64_t bytes)>& hashed);
   /// Discards pending changes.
   void abandon();
   WriterState state() const { return state_; }
@@ -164,7 +171,10 @@ class FrameWriter {
 
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
   Result<void> write_behind(Next& next);
-  Result<void> finish_image(Next& next, std::uint64_t cbytes, IndexEncoder& index, BufferedAppender& out) const;
+  Result<bool> keeps_seal() const;
+  Result<std::unique_ptr<SealWriter>> begin_seal(bool in_place);
+  Result<void> finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index, BufferedAppender& out,
+                            SealWriter* seal) const;
   Result<void> open_next(Next& next) const;
   /// Makes a transition. REQUIRES: it is legal.
   void enter(WriterState next);
@@ -198,6 +208,7 @@ class FrameWriter {
   PendingChanges pending_;
   std::optional<std::vector<Metalayer>> vlmetalayers_;  // each content is an encoded chunk
   std::optional<std::vector<Metalayer>> metalayers_;
+  std::unique_ptr<SealWriter> new_seal_;  // of seal(), for the chunks of the committed state
 
   WriterState state_ = WriterState::synced;
 

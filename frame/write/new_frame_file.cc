@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "frame/base/xxh3.h"
 #include "frame/cframe/frame_layout.h"
 #include "frame/cframe/trailer.h"
 #include "frame/write/compaction.h"
@@ -30,19 +31,27 @@ NewFrameFile::NewFrameFile(FileOps& files, OpenFile file, const NewFrame& frame)
       file_(file),
       chunksize_(frame.chunksize),
       header_(header_of(frame)),
-      out_(files, file, FileOffset{header_.size()}) {}
+      out_(files, file, FileOffset{header_.size()}),
+      seal_(frame.has_seal ? std::make_unique<SealWriter>(frame.chunksize) : nullptr) {}
 
 Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
   const bool stored = chunk.special == codec::SpecialValue::none;
   const std::int64_t entry =
       stored ? static_cast<std::int64_t>(out_.position() - header_.size()) : special_entry_of(chunk.special);
   if (auto added = append_run(entry, chunk.nbytes, 1); !added) return added;
+  if (seal_) seal_->put(ChunkNumber{index_.count() - 1}, chunk);
   return out_.append(chunk.bytes);
 }
 
 Result<void> NewFrameFile::append_stored(const ChunkReader& chunk) {
   const auto entry = static_cast<std::int64_t>(out_.position() - header_.size());
   if (auto added = append_run(entry, chunk.decoder().header().nbytes, 1); !added) return added;
+  if (seal_) {
+    const ChunkNumber number{index_.count() - 1};
+    auto digests = chunk.compute_digests(number);
+    if (!digests) return codec::Failure(digests.error());
+    seal_->put(number, std::move(*digests));
+  }
   const std::uint64_t cbytes = chunk.stored_bytes();
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min(cbytes, kPieceOfChunk)));
   for (std::uint64_t done = 0; done < cbytes;) {
@@ -71,6 +80,9 @@ Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, s
 
 Result<void> NewFrameFile::take_chunks(const FrameContainer& from) {
   nbytes_ = from.parameters().nbytes;
+  if (seal_) {
+    if (auto put = put_stored_digests(from, *seal_); !put) return put;
+  }
   return copy_all_chunks(from, header_.size(), out_, index_);
 }
 
@@ -96,22 +108,44 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   if (auto fits = check_metalayer_room(lengths); !fits) return fits;
   HeaderUpdate fields;
   fields.nbytes = nbytes_;
+  if (nbytes_ == 0) seal_.reset();
+  if (seal_) {
+    if (auto put = seal_->write_pages(out_, index_.count()); !put) return put;
+  }
   fields.cbytes = out_.position() - header_.size();
   fields.chunksize = chunksize_;
   fields.has_vlmetalayers = !vlmetalayers.empty();
+  std::uint64_t index_digest = 0;
   if (nbytes_ > 0) {
-    if (auto put = out_.append(index_.finish()); !put) return put;
+    const std::vector<std::uint8_t> index = index_.finish();
+    index_digest = xxh3(index);
+    if (auto put = out_.append(index); !put) return put;
   }
-  if (auto put = put_trailer(vlmetalayers, content); !put) return put;
+  const FileOffset seal_at{out_.position()};
+  if (seal_) {
+    if (auto put = out_.append(std::vector<std::uint8_t>(kSealLength)); !put) return put;
+  }
+  RunningXxh3 trailer_digest;
+  if (auto put = put_trailer(vlmetalayers, content, trailer_digest); !put) return put;
   fields.frame_length = out_.position();
   if (auto flushed = out_.flush(); !flushed) return flushed;
   encode_update(fields, header_);
+  if (seal_) {
+    const SealedState state{header_, nbytes_, fields.cbytes, index_.count(), index_digest};
+    const auto seal = encode_seal(seal_->seal(state, trailer_digest.value()));
+    if (auto put = files_.pwrite(file_, seal, seal_at); !put) return put;
+  }
   return files_.pwrite(file_, header_, FileOffset{0});
 }
 
-Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content) {
+Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content,
+                                       RunningXxh3& digest) {
   const std::uint64_t begin = out_.position();
-  if (auto put = out_.append(trailer_begin(vlmetalayers)); !put) return put;
+  const auto append = [&](ByteView bytes) {
+    digest.add(bytes);
+    return out_.append(bytes);
+  };
+  if (auto put = append(trailer_begin(vlmetalayers)); !put) return put;
   for (std::size_t number = 0; number < vlmetalayers.size(); ++number) {
     const MetalayerLength& layer = vlmetalayers[number];
     const auto stored = content(number);
@@ -120,10 +154,10 @@ Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmet
       return codec::stale(fmt::format("variable-length metalayer '{}' changed its length from {} to {} bytes",
                                       layer.name, layer.length, stored->size()));
     }
-    if (auto put = out_.append(content_prefix(layer.length)); !put) return put;
-    if (auto put = out_.append(*stored); !put) return put;
+    if (auto put = append(content_prefix(layer.length)); !put) return put;
+    if (auto put = append(*stored); !put) return put;
   }
-  return out_.append(trailer_end(out_.position() - begin));
+  return append(trailer_end(out_.position() - begin));
 }
 
 }  // namespace cframefs::frame

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "codec/chunk_encoder.h"
@@ -18,8 +19,11 @@
 #include "frame/container/chunk_reader.h"
 #include "frame/io/buffered_appender.h"
 #include "frame/io/file_ops.h"
+#include "frame/write/seal_writer.h"
 
 namespace cframefs::frame {
+
+class RunningXxh3;
 
 class NewFrameFile {
  public:
@@ -54,7 +58,8 @@ class NewFrameFile {
   std::uint64_t stored() const { return out_.position(); }
 
  private:
-  Result<void> put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content);
+  Result<void> put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content,
+                           RunningXxh3& digest);
 
   FileOps& files_;
   const OpenFile file_;
@@ -62,6 +67,7 @@ class NewFrameFile {
   std::vector<std::uint8_t> header_;
   BufferedAppender out_;
   IndexEncoder index_;
+  std::unique_ptr<SealWriter> seal_;  // null: the frame gets no seal
   std::int64_t last_entry_ = 0;
   std::uint64_t nbytes_ = 0;
 };

@@ -27,6 +27,18 @@ const char* view_text(ArrayView view) {
   return "npy";
 }
 
+const char* checksums_text(Checksums checksums) {
+  switch (checksums) {
+    case Checksums::on:
+      return "on";
+    case Checksums::keep:
+      return "keep";
+    case Checksums::off:
+      return "off";
+  }
+  return "on";
+}
+
 std::string auto_text(std::uint64_t size) {
   return size == 0 ? "auto" : std::to_string(size);
 }
@@ -103,6 +115,7 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
   add("chunksize", auto_text(fresh.chunksize));
   add("blocksize", auto_text(fresh.blocksize));
   add("new_npy", fresh.npy_as_array ? "b2nd" : "frame");
+  add("checksums", checksums_text(fresh.checksums));
   add("dirty_limit", std::to_string(dirty_limit));
   add("commit_interval", fmt::format("{}", options.commit_interval));
   add("writeback", switch_text(options.kernel_cache.writeback));

@@ -33,6 +33,7 @@ FrameWriters::FrameWriters(MountContext& mount, NodeFiles& node_files, KernelPag
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
+  write_back_.checksums = mount.options.new_frames.checksums;
   write_back_.interval = milliseconds(mount.options.commit_interval);
   write_back_.lock_timeout = milliseconds(mount.options.lock_timeout);
   write_back_.dirty_limit = mount.options.dirty_limit.value_or(default_dirty_limit(mount.memory));

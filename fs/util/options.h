@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "frame/array/array_view.h"
+#include "frame/write/checksums.h"
 #include "fs/util/log.h"
 
 namespace cframefs::fs {
@@ -21,6 +22,8 @@ enum class Detect : std::uint8_t { suffix, content };
 
 inline constexpr double kDirectoryTimeout = 1.0;  // seconds
 
+using frame::Checksums;
+
 /// The encoding of frames that are created in the mount.
 struct NewFrameOptions {
   std::string codec = "zstd";
@@ -30,6 +33,7 @@ struct NewFrameOptions {
   std::uint64_t chunksize = 0;  // 0: auto
   std::uint64_t blocksize = 0;  // 0: auto
   bool npy_as_array = false;    // a file that is created as x.npy is stored as the array x.b2nd
+  Checksums checksums = Checksums::on;
 };
 
 /// What the kernel may cache.

@@ -63,7 +63,8 @@ struct WriteBackShared {
   std::shared_ptr<frame::IndexCache> index_cache;
   std::uint64_t dirty_limit = 0;              // bound on dirty_bytes
   std::atomic<std::uint64_t> dirty_bytes{0};  // memory of chunks and patches that are not committed
-  std::chrono::milliseconds interval{5000};   // bound on the age of uncommitted data
+  frame::Checksums checksums = frame::Checksums::on;
+  std::chrono::milliseconds interval{5000};  // bound on the age of uncommitted data
   std::chrono::milliseconds lock_timeout{5000};
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
   std::atomic<bool> waits_for_lock{false};  // a request is waiting for a lock for up to lock_timeout

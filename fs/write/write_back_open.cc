@@ -48,6 +48,7 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
+  options.checksums = shared_.checksums;
   options.sparse_registry = shared_.sparse_registry;
   const auto open = [&] {
     const frame::OpenFile directory = place_.directory->handle();

@@ -2,12 +2,15 @@
 // was not changed stays the same.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <random>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include "codec/chunk_encoder.h"
 #include "frame/repair/salvage.h"
+#include "frame/write/compaction.h"
 #include "frame/write/frame_metalayers.h"
 #include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
@@ -69,8 +72,9 @@ class GoldenWriterTest : public ::testing::Test {
 TEST_F(GoldenWriterTest, EveryFrameIsCompacted) {
   int compacted = 0;
   every_frame([&](const FrameModel& model) {
-    const auto writer =
-        FrameWriter::open(files_, dir_.handle(), "frame", nullptr, {.fresh = true, .stores_chunks = false});
+    frame::WriterOptions options{.fresh = true, .stores_chunks = false};
+    options.checksums = frame::Checksums::off;
+    const auto writer = FrameWriter::open(files_, dir_.handle(), "frame", nullptr, options);
     if (!writer) {
       EXPECT_EQ(writer.error().kind, ErrorKind::unsupported) << codec::describe(writer.error());
       return;
@@ -80,9 +84,79 @@ TEST_F(GoldenWriterTest, EveryFrameIsCompacted) {
     ASSERT_TRUE(done) << codec::describe(done.error());
     EXPECT_LE((*writer)->parameters().frame_length, before + 64);
     check(model);
+    // The digests of a frame take 1/128 of its chunks at most, and a few bytes for each chunk.
+    const auto plain_length = (*writer)->parameters().frame_length;
+    const auto sealing = FrameWriter::open(files_, dir_.handle(), "frame", nullptr, {.stores_chunks = false});
+    ASSERT_TRUE(sealing);
+    ASSERT_TRUE(frame::FrameSpace(**sealing).compact());
+    const auto chunks = static_cast<std::uint64_t>((*sealing)->container()->chunk_count());
+    EXPECT_LE((*sealing)->parameters().frame_length, plain_length + plain_length / 128 + 20 * chunks + 256);
+    check(model);
     ++compacted;
   });
   EXPECT_GT(compacted, 300);
+}
+
+/// CFRAMEFS_FLIPS in the environment: bits to flip in each frame, in place of kFlips.
+std::size_t flips_of_each_frame() {
+  constexpr std::size_t kFlips = 40;
+  const char* const wanted = std::getenv("CFRAMEFS_FLIPS");
+  return wanted != nullptr ? static_cast<std::size_t>(std::strtoul(wanted, nullptr, 10)) : kFlips;
+}
+
+TEST_F(GoldenWriterTest, AFlippedBitInASealedChunkIsAnErrorOrTheRightBytes) {
+  const std::size_t flips = flips_of_each_frame();
+  int sealed = 0;
+  std::size_t errors = 0;
+  std::mt19937_64 random(11);
+  every_frame([&](const FrameModel&) {
+    const auto writer = FrameWriter::open(files_, dir_.handle(), "frame", nullptr, {.stores_chunks = false});
+    if (!writer || !frame::FrameSpace(**writer).compact()) return;
+    const auto frame = (*writer)->container();
+    if (!frame->as_frame()->seal()) return;
+    ++sealed;
+    std::vector<std::uint8_t> bytes = test::file_bytes(temp_.path() / "frame");
+    struct Stored {
+      std::int64_t chunk;
+      std::uint64_t begin;
+      std::uint64_t length;
+    };
+    std::vector<Stored> chunks;
+    std::uint64_t total = 0;
+    for (std::int64_t chunk = 0; chunk < frame->chunk_count(); ++chunk) {
+      const auto location = frame->locate_chunk(ChunkNumber{chunk});
+      ASSERT_TRUE(location);
+      if (location->special != codec::SpecialValue::none) continue;
+      chunks.push_back({chunk, location->offset.value, frame::stored_length(*location).value()});
+      total += chunks.back().length;
+    }
+    if (chunks.empty()) return;
+    // All bytes of a small frame, otherwise random ones.
+    const bool takes_all = total <= flips;
+    for (std::size_t flip = 0; flip < std::min<std::uint64_t>(flips, total); ++flip) {
+      std::uint64_t at = takes_all ? flip : random() % total;
+      auto hit = chunks.begin();
+      for (; at >= hit->length; ++hit)
+        at -= hit->length;
+      std::uint8_t& byte = bytes[hit->begin + at];
+      const auto bit = static_cast<std::uint8_t>(1U << (random() % 8));
+      const auto right = test::read_chunk(*frame, hit->chunk);
+      byte ^= bit;
+      const auto damaged = test::open_frame(bytes);
+      ASSERT_TRUE(damaged) << codec::describe(damaged.error());
+      const auto got = test::read_chunk(**damaged, hit->chunk);
+      byte ^= bit;
+      if (!got) {
+        ++errors;
+        // A codec without a decoder here is unsupported before and after.
+        EXPECT_EQ(got.error().kind, right ? ErrorKind::corruption : got.error().kind);
+        continue;
+      }
+      ASSERT_TRUE(right && *got == *right) << "chunk " << hit->chunk << ", byte " << at;
+    }
+  });
+  EXPECT_GT(sealed, 300);
+  EXPECT_GT(errors, 5000U);
 }
 
 TEST_F(GoldenWriterTest, EveryFrameThatCanBeEncodedIsChanged) {

@@ -17,9 +17,9 @@ namespace {
 
 using Words = std::set<std::string>;
 
-const std::vector<std::string> kSubcommands = {"ls",     "info",     "cat",      "diff",    "bench",
-                                               "verify", "pack",     "map",      "unpack",  "compact",
-                                               "repair", "get-meta", "set-meta", "convert", "top"};
+const std::vector<std::string> kSubcommands = {"ls",       "info",    "cat",    "diff",    "bench",  "verify",
+                                               "pack",     "map",     "unpack", "compact", "repair", "get-meta",
+                                               "set-meta", "convert", "top",    "seal"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);
@@ -89,7 +89,7 @@ TEST(Documents, TheVersionOfCframeNamesItsLibraries) {
   EXPECT_EQ(ran.err, "");
   const std::string number = " \\d+\\.\\d+[\\w.]*\n";
   std::string expected = "cframe \\d+\\.\\d+\\.\\d+\n";
-  for (const char* name : {"zstd", "lz4", "libdeflate", "snappy", "zfp", "zlib", "OpenSSL"})
+  for (const char* name : {"zstd", "lz4", "libdeflate", "snappy", "zfp", "zlib", "OpenSSL", "xxHash"})
     expected += name + number;
   EXPECT_TRUE(std::regex_match(ran.out, std::regex(expected))) << ran.out;
   EXPECT_EQ(run_cframe({"--version"}).out, ran.out);
@@ -174,7 +174,7 @@ TEST(Documents, TheManualAndCompletionsOfCframeNameTheChoices) {
                 Words{choice});
     }
   }
-  EXPECT_EQ(all.size(), 3U);
+  EXPECT_EQ(all.size(), 4U);
   for (const std::string& choice : all) {
     const std::string option = choice.substr(0, choice.find(','));
     EXPECT_EQ(pairs(bash, "--(" + option + ")\\)\n +mapfile[^\n]*-W '([^']+)'"), Words{choice});

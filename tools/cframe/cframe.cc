@@ -41,6 +41,7 @@ constexpr Subcommand kSubcommands[] = {
     {"unpack", "Write the uncompressed bytes of a frame into a file", declare_unpack},
     {"convert", "Convert a file of any format to a current frame, or .npy to .b2nd and back", declare_convert},
     {"compact", "Rewrite frames without unreferenced bytes", declare_compact},
+    {"seal", "Add digests of all blocks, by which damage is seen", declare_seal},
     {"repair", "Cut off an unfinished commit, or save the readable chunks", declare_repair},
     {"get-meta", "Write the content of a metalayer, or list their names", declare_get_meta},
     {"set-meta", "Set or remove a metalayer", declare_set_meta},

@@ -47,6 +47,7 @@ SubcommandRun declare_pack(CLI::App& app);
 SubcommandRun declare_unpack(CLI::App& app);
 SubcommandRun declare_convert(CLI::App& app);
 SubcommandRun declare_compact(CLI::App& app);
+SubcommandRun declare_seal(CLI::App& app);
 SubcommandRun declare_map(CLI::App& app);
 SubcommandRun declare_top(CLI::App& app);
 SubcommandRun declare_repair(CLI::App& app);

@@ -16,6 +16,7 @@
 #include "frame/write/frame_space.h"
 #include "tools/cframe/batch.h"
 #include "tools/cframe/cframe.h"
+#include "tools/cframe/encode_options.h"
 #include "tools/cframe/open_writer.h"
 #include "tools/lib/file_batch.h"
 #include "tools/lib/frame_files.h"
@@ -30,6 +31,7 @@ namespace {
 struct CompactOptions {
   std::vector<std::string> files;
   double wait = 5;
+  frame::Checksums checksums = frame::Checksums::on;
   bool as_json = false;
   bool quiet = false;
   bool recursive = false;
@@ -58,8 +60,8 @@ std::uint64_t total_length(const std::string& frame) {
   return sum;
 }
 
-codec::Result<Lengths> compact_one(const std::string& file, double wait) {
-  auto opened = open_writer(file, wait);
+codec::Result<Lengths> compact_one(const std::string& file, const CompactOptions& options) {
+  auto opened = open_writer(file, options.wait, options.checksums);
   if (!opened) return codec::Failure(opened.error());
   frame::FrameWriter& writer = *opened->writer;
   const std::uint64_t before = total_length(file);
@@ -85,7 +87,7 @@ class Compaction {
     const std::uint64_t total = std::accumulate(batch.sizes.begin(), batch.sizes.end(), std::uint64_t{0});
     batch.workers = options_.workers == 0 ? available_workers() : options_.workers;
     batch.run = [this](std::size_t file, unsigned) {
-      results_[file] = compact_one(frames_[file].path, options_.wait);
+      results_[file] = compact_one(frames_[file].path, options_);
       bytes_done_.fetch_add(frames_[file].stored_bytes);
     };
     batch.deliver = [this](std::size_t file) { deliver(file); };
@@ -161,6 +163,7 @@ SubcommandRun declare_compact(CLI::App& app) {
   app.add_flag("--json", options->as_json, "Print JSON: one object on one line for each frame");
   app.add_flag("-q,--quiet", options->quiet, "Print only errors");
   app.add_flag("-r,--recursive", options->recursive, "Compact the frames in directories");
+  add_checksums_option(app, options->checksums);
   add_wait_option(app, options->wait);
   app.add_option("--workers", options->workers, "Frames at a time (one per CPU)")
       ->check(CLI::Range(1, 1024))

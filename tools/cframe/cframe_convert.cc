@@ -66,6 +66,7 @@ struct Plan {
   std::vector<frame::Metalayer> vlmetalayers;
   std::unique_ptr<Input> input;
   std::uint64_t nbytes = 0;
+  bool was_sealed = false;
   std::shared_ptr<const frame::FrameContainer> as_is;  // set: its chunks are copied as stored; `input` is null
 };
 
@@ -243,6 +244,8 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
                       : wants_array ? plan_buffer(std::make_unique<ContainerInput>(container), (*pack)->type,
                                                   (*pack)->shape, (*pack)->fortran_order, options.wishes)
                                     : plan_plain(container, options.wishes);
+  const auto* const frame = container->as_frame();
+  if (plan) plan->was_sealed = frame != nullptr && frame->seal() != nullptr;
   // The b2nd metalayer replaces the metadata of a packed NumPy array.
   if (plan && (!*pack || !wants_array)) plan->vlmetalayers = std::move(*layers);
   return plan;
@@ -317,6 +320,8 @@ int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits
 
 int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like, MadeFile& made, Io& io) {
   if (auto named = check_frame_name(options.out, plan.frame.metalayers); !named) return report(io, named.error());
+  const frame::Checksums checksums = options.wishes.checksums;
+  plan.frame.has_seal = checksums == frame::Checksums::on || (checksums == frame::Checksums::keep && plan.was_sealed);
   if (plan.as_is) return copy_frame(options, plan, like, made, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
   auto file = ResultFile::create(options.out, options.force, like, io);
@@ -462,6 +467,7 @@ SubcommandRun declare_convert(CLI::App& app) {
       ->check(CLI::IsMember({"new", "old"}))
       ->type_name("new|old");
   add_frame_options(app, rules->wishes);
+  add_checksums_option(app, rules->wishes.checksums);
   return [rules](Io& io) { return run_convert(*rules, io); };
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frame/cframe/b2nd_meta.h"
+#include "frame/cframe/frame_container.h"
 #include "frame/open/container_info.h"
 #include "frame/write/dead_space.h"
 #include "tools/cframe/cframe.h"
@@ -184,6 +185,14 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
       options.offset == 0 ? stored_bytes(input->path()) : container.parameters().frame_length;
   if (auto added = add_compact_gain(info, container, *scan, own_bytes, progress, io.stop); !added)
     return codec::Failure(with_path(added.error(), file));
+  if (const auto* const sealed = container.as_frame(); sealed != nullptr && sealed->seal()) {
+    const auto holds = sealed->seal()->holds();
+    if (!holds) return codec::Failure(with_path(holds.error(), file));
+    info["sealed"] = *holds;
+    const auto known = sealed->seal()->has_sealed_metadata();
+    if (!known) return codec::Failure(with_path(known.error(), file));
+    info["metadata_as_sealed"] = *known;
+  }
   info["special_chunks"] = {{"zeros", scan->zeros},
                             {"nan", scan->nan},
                             {"uninitialised", scan->uninitialised},
@@ -295,6 +304,12 @@ std::string gain_text(const json& info) {
                      gain, 100 * static_cast<double>(gain) / static_cast<double>(whole));
 }
 
+std::string seal_text(const json& info) {
+  if (!info["sealed"].get<bool>())
+    return info.contains("metadata_as_sealed") ? "no: the seal is not of this index" : "no";
+  return info["metadata_as_sealed"].get<bool>() ? "yes" : "yes, but the metadata has changed since";
+}
+
 std::string layer_text(const json& layer) {
   if (layer.contains("error")) return "cannot be read: " + layer["error"].get<std::string>();
   std::string text = exact_size(layer["bytes"].get<std::uint64_t>());
@@ -325,6 +340,7 @@ std::string human_text(const json& info) {
   lines.add("frame length", exact_size(info["frame_length"].get<std::uint64_t>()) + ", header " +
                                 exact_size(info["header_length"].get<std::uint64_t>()));
   if (info["compact_gain"].is_number()) lines.add("compact", gain_text(info));
+  lines.add("sealed", seal_text(info));
   lines.add("chunks", chunks_text(info));
   lines.add("blocks", blocks_text(info));
   lines.add("split mode", info["split_mode"].get<std::string>());

@@ -182,8 +182,9 @@ int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, 
   }
   auto file = ResultFile::create(task.out, task.replace, source->traits(), io);
   if (!file) return report_failure(io, file.error(), task.out);
-  const auto frame = choose(options, *source, io);
+  auto frame = choose(options, *source, io);
   if (!frame) return report_failure(io, frame.error(), task.in);
+  frame->has_seal = options.wishes.checksums == frame::Checksums::on;
 
   Progress progress(io, "packing", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) {
@@ -231,6 +232,7 @@ SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
   add_batch_options(app, options->batch, "File, or - for standard input", "the frame, or - for standard output");
   add_frame_options(app, options->wishes);
+  add_checksums_option(app, options->wishes.checksums);
   add_tune_option(app, options->tune);
   return [options](Io& io) { return run_pack(*options, io); };
 }

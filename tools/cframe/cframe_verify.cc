@@ -44,6 +44,21 @@ const char* verdict(const CheckReport& report) {
   return is_none ? "no frame" : "damaged";
 }
 
+/// Returns what a line says of the seal.
+const char* seal_text(CheckReport::Seal seal) {
+  switch (seal) {
+    case CheckReport::Seal::none:
+      return "";
+    case CheckReport::Seal::missing:
+      return ", not sealed";
+    case CheckReport::Seal::broken:
+      return ", the seal is not of this index";
+    case CheckReport::Seal::holds:
+      return ", sealed";
+  }
+  return "";
+}
+
 json error_json(const Error& error) {
   json entry = {{"kind", codec::kind_name(error.kind)}, {"reason", error.reason}};
   if (error.chunk) entry["chunk"] = *error.chunk;
@@ -98,6 +113,7 @@ class Reporter {
       errors.push_back(error_json(error));
     json entry = {{"path", report.path},     {"verdict", verdict(report)}, {"format", frame::kind_name(report.kind)},
                   {"chunks", report.chunks}, {"nbytes", report.nbytes},    {"errors", std::move(errors)}};
+    if (report.seal != CheckReport::Seal::none) entry["sealed"] = report.seal == CheckReport::Seal::holds;
     if (report.further_errors > 0) entry["further_errors"] = report.further_errors;
     list_.push_back(std::move(entry));
   }
@@ -112,7 +128,7 @@ class Reporter {
     if (options_.quiet) return;
     std::string line = printable(checked.path) + ": " + verdict(checked);
     if (checked.kind != frame::ContainerKind::none) {
-      line += fmt::format(", {} chunks, {}", checked.chunks, human_size(checked.nbytes));
+      line += fmt::format(", {} chunks, {}{}", checked.chunks, human_size(checked.nbytes), seal_text(checked.seal));
     }
     status_ = std::max(status_, emit(io_, line + "\n"));
   }

@@ -1,6 +1,7 @@
 #include "tools/cframe/encode_options.h"
 
 #include <functional>
+#include <map>
 
 #include <CLI/CLI.hpp>
 
@@ -70,6 +71,16 @@ void add_frame_options(CLI::App& app, EncodeOptions& wishes) {
            wishes.chunksize, codec::kMaxChunkBytes);
   add_size(app, "--blocksize", "SIZE|auto", "Uncompressed size of a block (auto: by codec, level and samples)",
            wishes.blocksize, codec::kMaxBlockBytes);
+}
+
+void add_checksums_option(CLI::App& app, frame::Checksums& into) {
+  static const std::map<std::string, frame::Checksums> words = {
+      {"on", frame::Checksums::on}, {"keep", frame::Checksums::keep}, {"off", frame::Checksums::off}};
+  app.add_option_function<std::string>(
+         "--checksums", [&into](const std::string& word) { into = words.at(word); },
+         "Digests of blocks, by which damage is seen: written, kept if the input has them, or left out (on)")
+      ->check(CLI::IsMember(words))
+      ->type_name("on|keep|off");
 }
 
 Result<void> validate_combination(const EncodeOptions& wishes) {

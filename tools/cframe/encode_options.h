@@ -9,6 +9,7 @@
 
 #include "codec/chunk_encoder.h"
 #include "codec/format/filter_registry.h"
+#include "frame/write/checksums.h"
 
 namespace CLI {
 class App;
@@ -24,6 +25,7 @@ struct EncodeOptions {
   std::uint64_t typesize = 0;   // 0: auto
   std::uint64_t chunksize = 0;  // 0: auto
   std::uint64_t blocksize = 0;  // 0: auto
+  frame::Checksums checksums = frame::Checksums::on;
 
   bool any() const { return compcode || clevel || filters || typesize != 0 || chunksize != 0 || blocksize != 0; }
   /// Returns the parameters; defaults: zstd, 5, shuffle.
@@ -32,6 +34,9 @@ struct EncodeOptions {
 
 /// Declares --codec, --clevel, --filter, --typesize, --chunksize and --blocksize.
 void add_frame_options(CLI::App& app, EncodeOptions& wishes);
+
+/// Declares --checksums.
+void add_checksums_option(CLI::App& app, frame::Checksums& into);
 
 /// Returns `invalid` if options conflict.
 codec::Result<void> validate_combination(const EncodeOptions& wishes);

@@ -6,6 +6,7 @@
 
 #include "frame/array/array_view.h"
 #include "frame/base/parse_budget.h"
+#include "frame/cframe/frame_container.h"
 #include "frame/container/chunk_reader.h"
 #include "tools/cframe/cframe.h"
 #include "tools/lib/first_errors.h"
@@ -120,6 +121,7 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     } else if (const auto& damage = (*container)->metalayer_damage()) {
       file->note(*damage, std::nullopt);
     }
+    check_seal(*file);
     const std::int64_t step = chunks_per_task(**container);
     const bool is_small = file->stored_bytes <= kSmallBytes && file->report.nbytes <= kSmallBytes &&
                           file->report.chunks <= kSmallChunks && (*container)->vlmetalayer_names().empty();
@@ -132,6 +134,23 @@ void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
     file->note(container.error(), std::nullopt);
   }
   if (--file->pending == 0) complete(*file);
+}
+
+void FrameChecker::check_seal(File& file) {
+  const frame::FrameContainer* const frame = file.container->as_frame();
+  const bool can_be_sealed =
+      frame != nullptr && file.report.chunks > 0 &&
+      (file.report.kind == frame::ContainerKind::cframe || file.report.kind == frame::ContainerKind::sframe);
+  if (!can_be_sealed) return;
+  file.report.seal = CheckReport::Seal::missing;
+  if (!frame->seal()) return;
+  const auto holds = frame->seal()->holds();
+  if (!holds) return file.note(holds.error(), std::nullopt);
+  file.report.seal = *holds ? CheckReport::Seal::holds : CheckReport::Seal::broken;
+  const auto damaged = frame->seal()->damaged_pages();
+  if (!damaged) return file.note(damaged.error(), std::nullopt);
+  for (const std::int64_t chunk : *damaged)
+    file.note(codec::corrupt("the digests from this chunk on are damaged").value(), chunk);
 }
 
 void FrameChecker::finish() {

@@ -30,6 +30,9 @@ struct CheckReport {
   frame::ContainerKind kind = frame::ContainerKind::none;  // none: the file could not be opened
   std::int64_t chunks = 0;
   std::uint64_t nbytes = 0;
+  /// Whether the digests of a seal were verified; none: the format has no seal, or the frame has no chunks.
+  enum class Seal : std::uint8_t { none, missing, broken, holds };
+  Seal seal = Seal::none;
   std::vector<codec::Error> errors;  // those of the first chunks, sorted by chunk, at most kMaxErrors
   std::uint64_t further_errors = 0;  // number of errors not in `errors`
   bool has_io_error = false;         // among all errors
@@ -64,6 +67,7 @@ class FrameChecker {
     bool metalayers = false;
   };
 
+  static void check_seal(File& file);
   void push(Task task);
   void work();
   void run(class BlockDecoder& decoder, const Task& task);

@@ -17,7 +17,7 @@ constexpr double kMaxSeconds = 1e6;
 
 }  // namespace
 
-codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
+codec::Result<OpenedWriter> open_writer(const std::string& path, double wait, frame::Checksums checksums) {
   if (path == kStandardStream) {
     return codec::invalid("standard input cannot be changed: name a file (./- for a file called -)");
   }
@@ -41,6 +41,7 @@ codec::Result<OpenedWriter> open_writer(const std::string& path, double wait) {
   }
   frame::WriterOptions options;
   options.stores_chunks = false;
+  options.checksums = checksums;
   // Refuse a frame that a mount has open for writing: the mount may hold uncommitted data, which a new file would lose.
   options.alone = true;
   options.lock_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(wait * 1000));

@@ -20,7 +20,8 @@ struct OpenedWriter {
 
 /// Opens the frame at `path`; follows symbolic links. Frames of any codec can be opened, because no chunk is encoded.
 /// `wait`: seconds to wait for a lock that another program holds.
-codec::Result<OpenedWriter> open_writer(const std::string& path, double wait);
+codec::Result<OpenedWriter> open_writer(const std::string& path, double wait,
+                                        frame::Checksums checksums = frame::Checksums::on);
 
 /// Declares --wait.
 void add_wait_option(CLI::App& app, double& seconds);

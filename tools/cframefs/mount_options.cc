@@ -159,6 +159,12 @@ Status set_new_npy(MountOptions& options, std::string_view value) {
   return choose(kWords, value, options.new_frames.npy_as_array);
 }
 
+Status set_checksums(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<fs::Checksums>, 3> kWords = {
+      {{"on", fs::Checksums::on}, {"keep", fs::Checksums::keep}, {"off", fs::Checksums::off}}};
+  return choose(kWords, value, options.new_frames.checksums);
+}
+
 Status set_dirty_limit(MountOptions& options, std::string_view value) {
   return store(bounded_size(value, std::uint64_t{1} << 20, std::uint64_t{1} << 50), options.dirty_limit);
 }
@@ -211,6 +217,8 @@ const std::array kOptions = {
     OptionSpec{"blocksize", "SIZE|auto", "block size of new files (auto)", set_blocksize},
     OptionSpec{"new_npy", "frame|b2nd", "what a new .npy file is stored as: its bytes, or an n-d array (frame)",
                set_new_npy},
+    OptionSpec{"checksums", "on|keep|off", "digests of blocks: for new frames, too, only kept, or dropped (on)",
+               set_checksums},
     OptionSpec{"dirty_limit", "SIZE", "limit on uncommitted bytes (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},

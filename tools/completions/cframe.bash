@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | map | top | repair | get-meta | set-meta)
+      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | seal | map | top | repair | get-meta | set-meta)
         subcommand=$word
         break
         ;;
@@ -40,6 +40,10 @@ _cframe() {
       mapfile -t COMPREPLY < <(compgen -W 'new old' -- "$cur")
       return
       ;;
+    --checksums)
+      mapfile -t COMPREPLY < <(compgen -W 'on keep off' -- "$cur")
+      return
+      ;;
     --b2nd)
       mapfile -t COMPREPLY < <(compgen -W 'npy flat chunks' -- "$cur")
       return
@@ -48,22 +52,23 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='ls info cat diff bench verify pack unpack convert compact map top repair get-meta set-meta --help --version' ;;
+    '') options='ls info cat diff bench verify pack unpack convert compact seal map top repair get-meta set-meta --help --version' ;;
     ls) options='--help --json --recursive --tree' ;;
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
     diff) options='--help --b2nd --json --quiet --workers' ;;
     bench) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --sample --seconds --json' ;;
     verify) options='--help --json --quiet --recursive --frame-offset --workers' ;;
-    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --tune --tune=balanced --tune=ratio --tune=speed --tune=random --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --checksums --tune --tune=balanced --tune=ratio --tune=speed --tune=random --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
-    compact) options='--help --json --quiet --recursive --wait --workers' ;;
+    compact) options='--help --json --quiet --recursive --checksums --wait --workers' ;;
+    seal) options='--help --trust --json --quiet --recursive --wait --workers' ;;
     map) options='--help --output --verify --frame-offset --force --workers' ;;
     top) options='--help --interval --count --once' ;;
     repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
     set-meta) options='--help --from --type --json --msgpack --remove --fixed --wait' ;;
-    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --checksums --multiple --recursive --to --force --rm --json --quiet --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")

@@ -16,13 +16,14 @@ _cframefs() {
       beta_bitshuffle=*) choices='beta_bitshuffle=new beta_bitshuffle=old' ;;
       codec=*) choices='codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd' ;;
       filter=*) choices='filter=auto filter=none filter=shuffle filter=bitshuffle filter=delta filter=bytedelta' ;;
+      checksums=*) choices='checksums=on checksums=keep checksums=off' ;;
       new_npy=*) choices='new_npy=frame new_npy=b2nd' ;;
       stats=*) choices='stats=off stats=on' ;;
       log_level=*) choices='log_level=error log_level=warning log_level=info log_level=debug' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
-          typesize= chunksize= blocksize= new_npy= dirty_limit= commit_interval= writeback= stats= attr_timeout=
+          typesize= chunksize= blocksize= new_npy= checksums= dirty_limit= commit_interval= writeback= stats= attr_timeout=
           entry_timeout= uid= gid= umask= mkdir nonempty remount idle_timeout= cache_timeout= log= log_level=
           allow_other allow_root default_permissions auto_unmount fsname= subtype= max_read= suid nosuid
           dev nodev exec noexec async sync dirsync noatime context= fscontext= defcontext= rootcontext='

@@ -130,6 +130,9 @@ class Mapper {
     return {};
   }
 
+  /// The ranges, in the order of the file, that a seal takes.
+  void note_sealed(std::vector<codec::ByteRange> ranges) { sealed_ = std::move(ranges); }
+
   void finish() {
     map_.shares_bytes = map_.is_exact && stored_ > static_cast<std::int64_t>(extents_.size());
     std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) {
@@ -261,6 +264,17 @@ class Mapper {
     paint(SpaceKind::dead, at, map_.length);
   }
 
+  /// Paints bytes that belong to no chunk. What the seal refers to is in use.
+  void paint_between(SpaceKind kind, std::uint64_t begin, std::uint64_t end) {
+    for (const codec::ByteRange& range : sealed_) {
+      if (range.begin < begin || range.end > end) continue;
+      paint(kind, begin, range.begin);
+      paint(SpaceKind::index, range.begin, range.end);
+      begin = range.end;
+    }
+    paint(kind, begin, end);
+  }
+
   void paint_file() {
     const frame::FrameParameters& parameters = container_.parameters();
     const bool is_frame = container_.as_frame() != nullptr;
@@ -278,7 +292,7 @@ class Mapper {
       std::uint64_t end = extent.length == kUnknownLength ? next : extent.begin + extent.length;
       // A sampled chunk stands for those up to the next one.
       if (!map_.is_exact) end = std::min(next, extent.begin + static_cast<std::uint64_t>(stride_) * extent.length);
-      paint(between, at, extent.begin);
+      paint_between(between, at, extent.begin);
       const std::uint64_t begin = std::max(at, extent.begin);
       map_.shares_bytes = map_.shares_bytes || begin > extent.begin;
       const double scale = map_.is_exact || extent.length == 0
@@ -288,7 +302,7 @@ class Mapper {
         paint(extent.is_damaged ? SpaceKind::damaged : SpaceKind::live, begin, end, extent.plain * scale);
       at = std::max(at, end);
     }
-    paint(between, at, section_end);
+    paint_between(between, at, section_end);
     paint(SpaceKind::index, std::max(at, section_end), is_frame ? parameters.frame_length : map_.length);
     // What an unfinished commit has left behind the frame.
     if (is_frame) paint(SpaceKind::dead, std::max(at, parameters.frame_length), map_.length);
@@ -304,6 +318,7 @@ class Mapper {
   std::int64_t stored_ = 0;  // stored chunks whose header is good
   std::optional<ChunkLook> sample_;
   std::vector<Extent> extents_;
+  std::vector<codec::ByteRange> sealed_;  // pages and root of the seal, in the order of the file
   RecentRuns<ChunkLook> known_;
 };
 
@@ -315,6 +330,11 @@ codec::Result<FrameMap> map_frame(const frame::Container& container, const MapRe
   Mapper mapper(map, container, request);
   const auto add = [&mapper](const frame::ChunkRun& run) { return mapper.add_run(run); };
   if (auto done = for_each_run(container, stop, progress, add); !done) return codec::Failure(done.error());
+  if (const auto* frame = container.as_frame(); frame != nullptr && frame->seal()) {
+    auto sealed = frame->seal()->ranges();
+    if (!sealed) return codec::Failure(sealed.error());
+    mapper.note_sealed(std::move(*sealed));
+  }
   mapper.finish();
   return map;
 }

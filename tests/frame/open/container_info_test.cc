@@ -21,11 +21,11 @@ TEST(Report, SummaryHasTheDocumentedKeys) {
   const auto opened = test::open_frame(builder.build());
   ASSERT_TRUE(opened) << describe(opened.error());
   const nlohmann::json json = frame::summary_json(**opened);
-  const nlohmann::json expected = {{"format", "cframe"},     {"codec", "lz4"}, {"clevel", 5},
-                                   {"filters", "shuffle"},   {"typesize", 1},  {"chunksize", 300},
-                                   {"blocksize", 0},         {"nbytes", 1000}, {"cbytes", 1128},
-                                   {"ratio", 0.887},         {"chunks", 4},    {"metalayers", {"one"}},
-                                   {"vlmetalayers", {"two"}}};
+  const nlohmann::json expected = {{"format", "cframe"},      {"codec", "lz4"}, {"clevel", 5},
+                                   {"filters", "shuffle"},    {"typesize", 1},  {"chunksize", 300},
+                                   {"blocksize", 0},          {"nbytes", 1000}, {"cbytes", 1128},
+                                   {"ratio", 0.887},          {"chunks", 4},    {"metalayers", {"one"}},
+                                   {"vlmetalayers", {"two"}}, {"sealed", false}};
   EXPECT_EQ(json, expected);
 }
 

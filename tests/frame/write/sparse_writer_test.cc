@@ -52,6 +52,42 @@ TEST_F(SparseWriterTest, TheLastChunkIsRemovedAndAddedAgain) {
   check();
 }
 
+TEST_F(SparseWriterTest, ASealIsAddedKeptAndVerified) {
+  const auto writer = open();
+  expect_ok(writer->seal([](std::uint64_t) { return true; }));
+  expect_ok(writer->commit(Durability::durable));
+  const auto expect_sealed = [&] {
+    const auto opened = test::open_frame(directory().string());
+    ASSERT_TRUE(opened);
+    const auto seal = (*opened)->as_frame()->seal();
+    ASSERT_TRUE(seal && seal->holds().value_or(false));
+    for (std::int64_t chunk = 0; chunk < (*opened)->chunk_count(); ++chunk) {
+      const auto digests = (*opened)->digests(frame::ChunkNumber{chunk});
+      const auto location = (*opened)->locate_chunk(frame::ChunkNumber{chunk});
+      ASSERT_TRUE(digests && location);
+      EXPECT_EQ(digests->any(), location->special == codec::SpecialValue::none) << chunk;
+    }
+  };
+  expect_sealed();
+  for (unsigned i = 0; i < 20; ++i) {
+    expect_ok(model_.write(*writer, i * 37, pattern(120, i)));
+    expect_ok(writer->commit(Durability::durable));
+    check();
+    expect_sealed();
+  }
+  const auto opened = test::open_frame(directory().string());
+  ASSERT_TRUE(opened);
+  const auto location = (*opened)->locate_chunk(frame::ChunkNumber{2});
+  ASSERT_TRUE(location);
+  const std::string file = "x.b2frame/" + location->source->label();
+  Bytes bytes = test::file_bytes(temp_.path() / file);
+  bytes.back() ^= 1;
+  temp_.write(file, bytes);
+  const auto read = test::read_chunk(**test::open_frame(directory().string()), 2);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, codec::ErrorKind::corruption);
+}
+
 TEST_F(SparseWriterTest, TheIndexChangesItsLengthWithEveryCommit) {
   const auto writer = open();
   for (unsigned i = 0; i < 5; ++i) {

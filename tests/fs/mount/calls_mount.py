@@ -422,7 +422,8 @@ class Calls(Writing):
         # semantics: Z3
         with open(self.work_file("raw"), "wb") as file:
             file.write(self.content)
-        output(mounting.CFRAME, "pack", "--clevel", "0", self.work_file("raw"), self.source + "/x.b2frame")
+        output(mounting.CFRAME, "pack", "--clevel", "0", "--checksums", "off", self.work_file("raw"),
+               self.source + "/x.b2frame")
         with open(self.source + "/x.b2frame", "r+b") as file:
             at = file.read().index(self.content[100_000:100_100])
             file.seek(at)
@@ -431,6 +432,22 @@ class Calls(Writing):
             found = file.read()
         self.assertEqual(found[:100_000] + found[100_001:], self.content[:100_000] + self.content[100_001:])
         self.assertNotEqual(found[100_000], self.content[100_000])
+
+    def test_damage_of_a_sealed_frame_is_an_error(self):
+        # semantics: Z4
+        with open(self.mount("chunksize=1M", "blocksize=64K", "clevel=0") / "x", "wb") as file:
+            file.write(self.content)
+        with open(self.source + "/x.b2frame", "r+b") as file:
+            at = file.read().index(self.content[100_000:100_100])
+            file.seek(at)
+            file.write(bytes([self.content[100_000] ^ 1]))
+        fd = os.open(self.mount() / "x", os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        self.assertEqual(os.pread(fd, 65_536, 0), self.content[:65_536])
+        with self.assertRaises(OSError) as raised:
+            os.pread(fd, 4096, 98_304)
+        self.assertEqual(raised.exception.errno, errno.EIO)
+        self.assertEqual(os.pread(fd, 65_536, 131_072), self.content[131_072:196_608])
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ class Service(unittest.TestCase):
         lines = run(mounting.CFRAMEFS, "-V").stdout.decode().splitlines()
         self.assertRegex(lines[0], r"\Acframefs \d+\.\d+\.\d+\Z")
         self.assertEqual([line.split()[0] for line in lines[1:]],
-                         ["libfuse", "zstd", "lz4", "libdeflate", "snappy", "zfp", "zlib", "OpenSSL"])
+                         ["libfuse", "zstd", "lz4", "libdeflate", "snappy", "zfp", "zlib", "OpenSSL", "xxHash"])
         for line in lines[1:]:
             self.assertRegex(line, r"\A\w+ \d+\.\d+[\w.]*\Z")
 

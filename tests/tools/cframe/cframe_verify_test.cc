@@ -42,7 +42,7 @@ TEST(CframeVerify, NamesTheDamagedChunkWithItsPlace) {
   const Ran ran = run_cframe({"verify", file});
   EXPECT_EQ(ran.status, tools::kDataError);
   EXPECT_NE(ran.err.find(file + ": chunk 1 at file offset "), std::string::npos) << ran.err;
-  EXPECT_NE(ran.out.find(", 3 chunks, 444 bytes\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(", 3 chunks, 444 bytes, not sealed\n"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find(": ok"), std::string::npos) << ran.out;
 
   const json report = json::parse(run_cframe({"verify", "--json", file}).out);

@@ -95,6 +95,9 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("blocksize=64k").new_frames.blocksize, std::uint64_t{64} << 10);
   EXPECT_TRUE(with("new_npy=b2nd").new_frames.npy_as_array);
   EXPECT_FALSE(with("new_npy=b2nd,new_npy=frame").new_frames.npy_as_array);
+  EXPECT_EQ(with("ro").new_frames.checksums, fs::Checksums::on);
+  EXPECT_EQ(with("checksums=keep").new_frames.checksums, fs::Checksums::keep);
+  EXPECT_EQ(with("checksums=off").new_frames.checksums, fs::Checksums::off);
   EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
   EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
   EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
@@ -133,7 +136,8 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"uid", "root"},          {"gid", "4294967295"},
                                                                 {"umask", "8"},           {"idle_timeout", "-1"},
                                                                 {"cache_timeout", "x"},   {"log", ""},
-                                                                {"log_level", "all"},     {"new_npy", "npy"}};
+                                                                {"log_level", "all"},     {"new_npy", "npy"},
+                                                                {"checksums", "yes"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
