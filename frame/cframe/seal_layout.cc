@@ -116,13 +116,31 @@ codec::Result<std::vector<SealPage>> parse_root(ByteView bytes) {
   return pages;
 }
 
+std::span<const std::uint64_t> PageDigests::at(std::size_t number) const {
+  return std::span(values_).subspan(chunks_[number].begin, chunks_[number].length);
+}
+
+void PageDigests::set(std::size_t number, std::span<const std::uint64_t> digests) {
+  if (chunks_.size() <= number) chunks_.resize(number + 1);
+  chunks_[number] = {values_.size(), digests.size()};
+  values_.insert(values_.end(), digests.begin(), digests.end());
+}
+
+void PageDigests::cut(std::size_t count) {
+  if (count < chunks_.size()) chunks_.resize(count);
+}
+
+bool PageDigests::has_any() const {
+  return std::any_of(chunks_.begin(), chunks_.end(), [](const Range& range) { return range.length > 0; });
+}
+
 std::vector<std::uint8_t> encode_page(const PageDigests& chunks) {
   std::vector<std::uint8_t> bytes;
-  append_le(bytes, static_cast<std::uint32_t>(chunks.size()));
-  for (const auto& chunk : chunks)
-    append_le(bytes, static_cast<std::uint32_t>(chunk.size()));
-  for (const auto& chunk : chunks) {
-    for (const std::uint64_t digest : chunk)
+  append_le(bytes, static_cast<std::uint32_t>(chunks.chunk_count()));
+  for (std::size_t chunk = 0; chunk < chunks.chunk_count(); ++chunk)
+    append_le(bytes, static_cast<std::uint32_t>(chunks.at(chunk).size()));
+  for (std::size_t chunk = 0; chunk < chunks.chunk_count(); ++chunk) {
+    for (const std::uint64_t digest : chunks.at(chunk))
       append_le(bytes, digest);
   }
   return bytes;

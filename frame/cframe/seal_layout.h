@@ -52,8 +52,26 @@ std::vector<std::uint8_t> encode_root(std::span<const SealPage> pages);
 /// Returns the pages in the order of their chunks.
 codec::Result<std::vector<SealPage>> parse_root(codec::ByteView bytes);
 
-/// The digests of consecutive chunks; an empty list for a chunk that has none.
-using PageDigests = std::vector<std::vector<std::uint64_t>>;
+/// The digests of consecutive chunks, by their numbers in a page. Memory: 16 bytes for each chunk, 8 for each digest.
+class PageDigests {
+ public:
+  std::size_t chunk_count() const { return chunks_.size(); }
+  /// Returns the digests of a chunk; none if it has none. REQUIRES: number < chunk_count().
+  std::span<const std::uint64_t> at(std::size_t number) const;
+  /// Sets the digests of a chunk. Those that it had stay in memory.
+  void set(std::size_t number, std::span<const std::uint64_t> digests);
+  /// Forgets the chunks from `count` on.
+  void cut(std::size_t count);
+  bool has_any() const;
+
+ private:
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t length = 0;
+  };
+  std::vector<Range> chunks_;
+  std::vector<std::uint64_t> values_;
+};
 std::vector<std::uint8_t> encode_page(const PageDigests& chunks);
 
 /// A parsed page: a number of chunks n, n + 1 indices into what follows, and the digests of chunk i from index i to

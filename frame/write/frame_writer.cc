@@ -257,8 +257,17 @@ Result<void> FrameWriter::append_and_switch() {
   const auto killed = measure_killed_bytes(*container_, pending_);
   if (!killed) return Failure(killed.error());
   next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
+  const Next unsealed = next;
 
-  auto written = write_behind(next);
+  auto seal = begin_seal(true);
+  if (!seal) return Failure(seal.error());
+  auto written = write_behind(next, seal->get());
+  if (!written && *seal && written.error().sys == ENOSPC) {
+    // A full disk may have room for the data alone.
+    if (auto cut = files_.truncate(file_->handle(), end); !cut) return cut;
+    next = unsealed;
+    written = write_behind(next, nullptr);
+  }
   if (written) written = open_next(next);
   if (!written) {
     static_cast<void>(files_.truncate(file_->handle(), end));  // if this fails, the next commit truncates

@@ -127,7 +127,7 @@ class FrameWriter {
   /// Releases the lock of WriterOptions::stays_open.
   void stop_staying_open();
   /// Computes the digests of all committed chunks, which the next commit writes as a seal, whatever
-  /// WriterOptions::checksums says. Call it without other pending changes. `hashed`: called after each chunk with its
+  /// WriterOptions::checksums says. `hashed`: called after each chunk with its
   /// stored bytes; false ends the call with EINTR.
   Result<void> seal(const std::function<bool(std::uint64_t bytes)>& hashed);
   /// Discards pending changes.
@@ -170,9 +170,10 @@ class FrameWriter {
   bool next_has_vlmetalayers() const;
 
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
-  Result<void> write_behind(Next& next);
+  Result<void> write_behind(Next& next, SealWriter* seal);
   Result<bool> keeps_seal() const;
-  Result<std::unique_ptr<SealWriter>> begin_seal(bool in_place);
+  Result<std::unique_ptr<SealWriter>> begin_seal(bool in_place) const;
+  Result<std::unique_ptr<SealWriter>> begin_committed_seal(bool in_place) const;
   Result<void> finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index, BufferedAppender& out,
                             SealWriter* seal) const;
   Result<void> open_next(Next& next) const;

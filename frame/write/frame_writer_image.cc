@@ -57,10 +57,9 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 
 /// Steps 2 and 3 of commit-protocol.md section 2: writes chunks, index and trailer after the frame's end, and completes
 /// next.header.
-Result<void> FrameWriter::write_behind(Next& next) {
+/// `seal`: null if the next state gets none.
+Result<void> FrameWriter::write_behind(Next& next, SealWriter* seal) {
   const std::uint64_t section = header_.size();
-  const auto seal = begin_seal(true);
-  if (!seal) return Failure(seal.error());
   BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
   for (const auto& [number, encoded] : pending_.chunks()) {
     const bool stored = encoded.special == SpecialValue::none;
@@ -70,8 +69,8 @@ Result<void> FrameWriter::write_behind(Next& next) {
   }
   IndexEncoder index;
   if (auto done = encode_index(next, index); !done) return done;
-  if (auto finished = finish_image(next, std::nullopt, index, out, seal->get()); !finished) return finished;
-  if (*seal) next.dead_bytes += (*seal)->killed_bytes();
+  if (auto finished = finish_image(next, std::nullopt, index, out, seal); !finished) return finished;
+  if (seal != nullptr) next.dead_bytes += seal->killed_bytes();
   return {};
 }
 
@@ -132,7 +131,21 @@ Result<bool> FrameWriter::keeps_seal() const {
 
 /// Returns the digests of the next state as far as they are known before its chunks are written; null if it gets no
 /// seal.
-Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(bool in_place) {
+Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(bool in_place) const {
+  auto seal = begin_committed_seal(in_place);
+  if (!seal || !*seal) return seal;
+  for (std::int64_t chunk = 0; chunk < pending_.chunk_count();) {
+    const PendingChanges::Piece piece = pending_.piece(chunk);
+    if (piece.kind == PendingChanges::Piece::Kind::zeros) (*seal)->drop(chunk, piece.end);
+    chunk = piece.end;
+  }
+  for (const auto& [number, encoded] : pending_.chunks())
+    (*seal)->put(ChunkNumber{number}, encoded);
+  return seal;
+}
+
+/// Returns the digests of the committed chunks; null if the next state gets no seal.
+Result<std::unique_ptr<SealWriter>> FrameWriter::begin_committed_seal(bool in_place) const {
   std::unique_ptr<SealWriter> seal;
   if (new_seal_) return std::make_unique<SealWriter>(*new_seal_);
   if (options_.checksums == Checksums::off) return seal;
@@ -147,13 +160,6 @@ Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(bool in_place) {
   } else if (container_->seal()) {
     if (auto kept = seal->keep(*container_, in_place); !kept) return Failure(kept.error());
   }
-  for (std::int64_t chunk = 0; chunk < pending_.chunk_count();) {
-    const PendingChanges::Piece piece = pending_.piece(chunk);
-    if (piece.kind == PendingChanges::Piece::Kind::zeros) seal->drop(chunk, piece.end);
-    chunk = piece.end;
-  }
-  for (const auto& [number, encoded] : pending_.chunks())
-    seal->put(ChunkNumber{number}, encoded);
   return seal;
 }
 

@@ -50,7 +50,7 @@ Result<void> NewFrameFile::append_stored(const ChunkReader& chunk) {
     const ChunkNumber number{index_.count() - 1};
     auto digests = chunk.compute_digests(number);
     if (!digests) return codec::Failure(digests.error());
-    seal_->put(number, std::move(*digests));
+    seal_->put(number, *digests);
   }
   const std::uint64_t cbytes = chunk.stored_bytes();
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min(cbytes, kPieceOfChunk)));

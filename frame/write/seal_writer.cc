@@ -45,48 +45,33 @@ void SealWriter::put(ChunkNumber chunk, const codec::EncodedChunk& encoded) {
   put(chunk, decoder ? digests_of(chunk, *decoder, encoded.bytes) : digest_of_whole(chunk, encoded.bytes));
 }
 
-void SealWriter::put(ChunkNumber chunk, std::vector<std::uint64_t> digests) {
+void SealWriter::put(ChunkNumber chunk, std::span<const std::uint64_t> digests) {
   const std::int64_t first = chunk.value - chunk.value % chunks_per_page_;
-  PageDigests& page = changed_[first];
-  const auto number = static_cast<std::size_t>(chunk.value - first);
-  if (page.size() <= number) page.resize(number + 1);
-  page[number] = std::move(digests);
-}
-
-/// Returns the digests of a committed page; none if it is damaged.
-Result<PageDigests> SealWriter::committed_page(std::size_t number) const {
-  const auto page = committed_->page(number, kept_[number]);
-  if (!page) return Failure(page.error());
-  PageDigests digests;
-  const std::int64_t count = (*page)->empty() ? 0 : (*page)->front();
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    auto& values = digests.emplace_back();
-    for (const std::int64_t value : digests_in(**page, chunk))
-      values.push_back(static_cast<std::uint64_t>(value));
-  }
-  return digests;
+  changed_[first].set(static_cast<std::size_t>(chunk.value - first), digests);
 }
 
 Result<void> SealWriter::append_page(BufferedAppender& out, std::int64_t first, const PageDigests& digests) {
-  const bool is_empty = std::all_of(digests.begin(), digests.end(), [](const auto& chunk) { return chunk.empty(); });
-  if (is_empty) return {};
+  if (!digests.has_any()) return {};
   const std::vector<std::uint8_t> bytes = encode_page(digests);
   pages_.push_back({first, {out.position(), static_cast<std::uint32_t>(bytes.size()), page_digest(first, bytes)}});
   return out.append(bytes);
 }
 
-/// Adds the digests of a committed page to the changed pages. Another program may have divided the chunks differently.
+/// Adds the digests of a committed page to the changed pages; none if the page is damaged. Another program may have
+/// divided the chunks differently.
 Result<void> SealWriter::merge_page(std::size_t number) {
-  auto digests = committed_page(number);
-  if (!digests) return Failure(digests.error());
-  for (std::size_t i = 0; i < digests->size(); ++i) {
-    const std::int64_t chunk = kept_[number].first + static_cast<std::int64_t>(i);
-    if ((*digests)[i].empty() || dropped_.contains(chunk)) continue;
+  const auto page = committed_->page(number, kept_[number]);
+  if (!page) return Failure(page.error());
+  const std::int64_t count = (*page)->empty() ? 0 : (*page)->front();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t chunk = kept_[number].first + i;
+    const auto stored = digests_in(**page, i);
+    if (stored.empty() || dropped_.contains(chunk)) continue;
     const std::int64_t first = chunk - chunk % chunks_per_page_;
     PageDigests& next = changed_[first];
     const auto place = static_cast<std::size_t>(chunk - first);
-    if (next.size() <= place) next.resize(place + 1);
-    if (next[place].empty()) next[place] = std::move((*digests)[i]);
+    if (place < next.chunk_count() && !next.at(place).empty()) continue;
+    next.set(place, std::vector<std::uint64_t>(stored.begin(), stored.end()));
   }
   return {};
 }
@@ -94,23 +79,24 @@ Result<void> SealWriter::merge_page(std::size_t number) {
 Result<void> SealWriter::write_pages(BufferedAppender& out, std::int64_t chunk_count) {
   for (std::size_t number = 0; number < kept_.size(); ++number) {
     const SealPage& page = kept_[number];
+    // Digests of single chunks that are not stored any more stay in a page until it is written again.
     const auto dropped = dropped_.next(page.first);
-    const bool changes = changed_.contains(page.first) || (dropped && dropped->begin < page.first + chunks_per_page_) ||
-                         page.first >= chunk_count;
-    const bool stays = !changes && in_place_ && page.first % chunks_per_page_ == 0 &&
+    const bool is_gone =
+        page.first >= chunk_count || (dropped && dropped->begin <= page.first &&
+                                      dropped->end >= std::min(page.first + chunks_per_page_, chunk_count));
+    const bool stays = !is_gone && !changed_.contains(page.first) && in_place_ && page.first % chunks_per_page_ == 0 &&
                        page.part.place >= section_begin_ && page.part.place + page.part.length <= section_end_;
     if (stays) {
       pages_.push_back(page);
       continue;
     }
     if (in_place_) killed_ += page.part.length;
-    if (page.first >= chunk_count) continue;
+    if (is_gone && !changed_.contains(page.first)) continue;
     if (auto merged = merge_page(number); !merged) return merged;
   }
   for (auto& [first, digests] : changed_) {
     if (first >= chunk_count) break;
-    if (static_cast<std::int64_t>(digests.size()) > chunk_count - first)
-      digests.resize(static_cast<std::size_t>(chunk_count - first));
+    digests.cut(static_cast<std::size_t>(chunk_count - first));
     if (auto put = append_page(out, first, digests); !put) return put;
   }
   std::sort(pages_.begin(), pages_.end(), [](const SealPage& a, const SealPage& b) { return a.first < b.first; });
@@ -137,7 +123,7 @@ Result<void> put_stored_digests(const FrameContainer& frame, SealWriter& seal,
     if (!reader) return reader.error().kind == codec::ErrorKind::io ? Failure(reader.error()) : Result<void>();
     auto digests = (*reader)->compute_digests(ChunkNumber{chunk});
     if (!digests) return Failure(digests.error());
-    seal.put(ChunkNumber{chunk}, std::move(*digests));
+    seal.put(ChunkNumber{chunk}, *digests);
     return hashed((*reader)->stored_bytes()) ? Result<void>() : codec::io_error(EINTR, "hash");
   });
 }

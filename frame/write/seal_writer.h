@@ -3,13 +3,14 @@
 // Pages of which no chunk has changed stay where they are in the file, so a commit writes the changed pages and the
 // root.
 //
-// Thread safety: one thread. Memory: 8 bytes for each block of the changed pages. Errors: io.
+// Thread safety: one thread. Memory: 16 bytes for each chunk and 8 for each block of the changed pages. Errors: io.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "codec/chunk_encoder.h"
@@ -41,7 +42,7 @@ class SealWriter {
   void drop(std::int64_t begin, std::int64_t end) { dropped_.add(begin, end); }
   /// Digests a chunk; drops the digests of a special one, which is not stored.
   void put(ChunkNumber chunk, const codec::EncodedChunk& encoded);
-  void put(ChunkNumber chunk, std::vector<std::uint64_t> digests);
+  void put(ChunkNumber chunk, std::span<const std::uint64_t> digests);
 
   /// Appends pages and root for a frame of `chunk_count` chunks. Call it once, before seal().
   Result<void> write_pages(BufferedAppender& out, std::int64_t chunk_count);
@@ -51,12 +52,11 @@ class SealWriter {
   std::uint64_t killed_bytes() const { return killed_; }
 
  private:
-  Result<PageDigests> committed_page(std::size_t number) const;
   Result<void> merge_page(std::size_t number);
   Result<void> append_page(BufferedAppender& out, std::int64_t first, const PageDigests& digests);
 
   const std::int64_t chunks_per_page_;
-  std::map<std::int64_t, PageDigests> changed_;  // by first chunk; an empty list: as committed
+  std::map<std::int64_t, PageDigests> changed_;  // by first chunk; no digests of a chunk: as committed
   ChunkIntervals dropped_;
   std::shared_ptr<const FrameSeal> committed_;  // null: nothing is kept
   std::vector<SealPage> kept_;                  // of the committed state

@@ -1,6 +1,7 @@
 // Seals: every commit keeps them, a damaged bit in a sealed chunk is an error, and chunks that another program changed
 // are not taken for damage.
 #include <algorithm>
+#include <cerrno>
 #include <random>
 
 #include "frame/cframe/frame_seal.h"
@@ -220,6 +221,27 @@ TEST_F(SealTest, OptionsDecideWhetherItIsWritten) {
   expect_sealed(*opened());
 }
 
+TEST_F(SealTest, ASealIsAddedBesideOtherChanges) {
+  make_open_frame();
+  const auto writer = open({.checksums = frame::Checksums::off});
+  for (const Content content : {Content::numbers, Content::noise, Content::numbers})
+    add(*writer, content);
+  expect_ok(writer->commit(Durability::durable));
+  expect_ok(writer->seal([](std::uint64_t) { return true; }));
+  const Bytes other = content_of(Content::noise, kSealedChunk, 50);
+  std::copy(other.begin(), other.end(), model_.plain.begin() + kSealedChunk);
+  expect_ok(writer->store(ChunkNumber{1}, encoded(other)));
+  writer->store_zeros(ChunkNumber{0}, ChunkNumber{1});
+  std::fill_n(model_.plain.begin(), kSealedChunk, 0);
+  expect_ok(writer->commit(Durability::durable));
+  check(writer.get());
+  expect_sealed(*opened());
+  // The caller can end it.
+  const auto ended = writer->seal([](std::uint64_t) { return false; });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().sys, EINTR);
+}
+
 TEST_F(SealTest, AFlippedBitIsAnErrorAndNothingElse) {
   make_sealed(1);
   const Bytes whole = test::file_bytes(path());
@@ -414,8 +436,9 @@ TEST_F(SealTest, ACopyOfAllChunksIsSealed) {
 }
 
 TEST(SealLayout, RefusesWhatItDoesNotHold) {
-  frame::PageDigests digests(3);
-  digests[1] = {1, 2, 3};
+  frame::PageDigests digests;
+  digests.set(2, {});
+  digests.set(1, std::vector<std::uint64_t>{1, 2, 3});
   const Bytes page = frame::encode_page(digests);
   ASSERT_TRUE(frame::parse_page(page));
   EXPECT_EQ(frame::digests_in(*frame::parse_page(page), 1).size(), 3U);
