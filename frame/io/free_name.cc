@@ -36,19 +36,23 @@ Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::s
   return check_and_rename(files, from_dir, from, to_dir, to);
 }
 
-Result<void> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name) {
-  auto renamed = files.rename_at(dir, temporary, dir, name, RENAME_NOREPLACE);
-  if (renamed || !knows_no_flags(renamed.error())) return renamed;
+Result<NameGiven> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name) {
+  const auto by_rename = [](const Result<void>& done) {
+    return done ? Result<NameGiven>(NameGiven::by_rename) : codec::Failure(done.error());
+  };
+  const auto renamed = files.rename_at(dir, temporary, dir, name, RENAME_NOREPLACE);
+  if (renamed || !knows_no_flags(renamed.error())) return by_rename(renamed);
   const auto fd = files.open_at(dir, temporary, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const Descriptor file(files, *fd);
-  auto linked = files.link_at(file.handle(), dir, name);
-  if (!linked && makes_no_links(linked.error())) return check_and_rename(files, dir, temporary, dir, name);
-  if (!linked) return linked;
-  auto removed = files.remove_at(dir, temporary, false);
+  const auto linked = files.link_at(file.handle(), dir, name);
+  if (!linked && makes_no_links(linked.error())) return by_rename(check_and_rename(files, dir, temporary, dir, name));
+  if (!linked) return codec::Failure(linked.error());
+  const auto removed = files.remove_at(dir, temporary, false);
+  if (removed) return NameGiven::by_link;
   // The function fails, so remove the new name as well.
-  if (!removed) static_cast<void>(files.remove_at(dir, name, false));
-  return removed;
+  static_cast<void>(files.remove_at(dir, name, false));
+  return codec::Failure(removed.error());
 }
 
 }  // namespace cframefs::frame

@@ -4,6 +4,7 @@
 // Thread safety: functions only. Errors: io with the system's errno; EEXIST if the name exists.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "frame/io/file_ops.h"
@@ -15,8 +16,13 @@ namespace cframefs::frame {
 Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                                  const std::string& to);
 
+enum class NameGiven : std::uint8_t {
+  by_rename,
+  by_link,  // a FUSE filesystem may show the name as another file than the descriptors that were opened before
+};
+
 /// Gives a new file its final name in the same directory; the name must not exist. Without RENAME_NOREPLACE makes a
 /// link, which never replaces a file; if the filesystem has no links either, works as rename_to_free_name().
-Result<void> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name);
+Result<NameGiven> give_free_name(FileOps& files, OpenFile dir, const std::string& temporary, const std::string& name);
 
 }  // namespace cframefs::frame

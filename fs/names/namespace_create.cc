@@ -88,10 +88,11 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
                 : codec::Failure(made.error());
   }
   // The frame gets its name once it is complete.
-  if (done) done = frame::give_free_name(mount_.files, directory->handle(), temporary, name);
-  if (!done) {
+  const auto given = done ? frame::give_free_name(mount_.files, directory->handle(), temporary, name)
+                          : codec::Result<frame::NameGiven>(codec::Failure(done.error()));
+  if (!given) {
     static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
-    return codec::Failure(done.error());
+    return codec::Failure(given.error());
   }
   const auto made = mount_.files.status(file->handle());
   const auto named = made ? mount_.files.status_at(directory->handle(), name) : made;
@@ -100,6 +101,8 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
     if (!may_be_one_file(*made, *named)) return codec::stale("another file has taken its name");
     file.reset();
   }
+  // What is written through this descriptor may not show in what the name shows, as on bindfs: open the name.
+  if (*given == frame::NameGiven::by_link) file.reset();
   return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file)};
 }
 

@@ -155,7 +155,10 @@ Result<void> NewFile::take_place() {
     named = with_free_name([&] { return files_->link_at(handle(), directory, temporary_); });
   }
   if (named && replace_) return files_->rename_at(directory, temporary_, directory, name_, 0);
-  if (named && !unnamed) named = frame::give_free_name(*files_, directory, temporary_, name_);
+  if (named && !unnamed) {
+    if (const auto given = frame::give_free_name(*files_, directory, temporary_, name_); !given)
+      named = codec::Failure(given.error());
+  }
   if (!named && !replace_ && named.error().sys == EEXIST) return refused(std::string("exists already") + remedy_);
   return named;
 }
