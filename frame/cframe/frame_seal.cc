@@ -12,8 +12,9 @@ using codec::ErrorKind;
 using codec::Failure;
 
 /// The longest root and page that are read. 2^28 chunks have a root of 16 MiB, 512 MiB of data a page of at most 4 MiB.
+/// A parsed page of any content fits into the IndexCache, so no reader parses it for each chunk.
 constexpr std::uint64_t kMaxRoot = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxPage = std::uint64_t{32} << 20;
+constexpr std::uint64_t kMaxPage = std::uint64_t{6} << 20;
 
 /// Returns true if [place, place + length) lies inside the frame, in front of its trailer.
 bool is_inside(const SealedPart& part, const SealedFrame& frame) {
@@ -47,15 +48,15 @@ FrameSeal::FrameSeal(std::shared_ptr<const ByteSource> source, const SealedFrame
                      std::shared_ptr<IndexCache> cache)
     : source_(std::move(source)), frame_(frame), seal_(seal), cache_(std::move(cache)), owner_(cache_->new_owner()) {}
 
-Result<FrameSeal::State> FrameSeal::check() const {
+Result<FrameSeal::Pages> FrameSeal::pages() const {
   // The lock is held while index and root are read, so that other threads wait instead of reading them, too.
   const codec::MutexLock lock(mutex_);
-  if (state_ != State::unchecked) return state_;
+  if (state_ != State::unchecked) return pages_;
   auto pages = read_pages();
   if (!pages && !is_damage(pages.error())) return Failure(pages.error());
   if (pages) pages_ = std::make_shared<const std::vector<SealPage>>(std::move(*pages));
   state_ = pages ? State::bound : State::broken;
-  return state_;
+  return pages_;
 }
 
 /// Reads the root, if index and root are those that were sealed; otherwise returns corruption.
@@ -74,34 +75,25 @@ Result<std::vector<SealPage>> FrameSeal::read_pages() const {
 }
 
 Result<bool> FrameSeal::holds() const {
-  const auto state = check();
-  if (!state) return Failure(state.error());
-  return *state == State::bound;
+  const auto pages = this->pages();
+  if (!pages) return Failure(pages.error());
+  return *pages != nullptr;
 }
 
 Result<ChunkDigests> FrameSeal::digests(ChunkNumber chunk) const {
-  if (auto state = check(); !state) return Failure(state.error());
-  std::shared_ptr<const std::vector<SealPage>> pages;
-  {
-    const codec::MutexLock lock(mutex_);
-    pages = pages_;
-  }
-  if (!pages) return ChunkDigests();
-  auto after = std::upper_bound(pages->begin(), pages->end(), chunk.value,
-                                [](std::int64_t number, const SealPage& page) { return number < page.first; });
-  if (after == pages->begin()) return ChunkDigests();
-  const SealPage& known = *std::prev(after);
-  auto page = this->page(static_cast<std::size_t>(&known - pages->data()), known);
+  const auto bound = pages();
+  if (!bound) return Failure(bound.error());
+  if (!*bound) return ChunkDigests();
+  const std::vector<SealPage>& pages = **bound;
+  const auto after = std::upper_bound(pages.begin(), pages.end(), chunk.value,
+                                      [](std::int64_t number, const SealPage& page) { return number < page.first; });
+  if (after == pages.begin()) return ChunkDigests();
+  const auto known = std::prev(after);
+  auto page = this->page(static_cast<std::size_t>(known - pages.begin()), *known);
   if (!page) return Failure(page.error());
-  const auto values = digests_in(**page, chunk.value - known.first);
+  const auto values = digests_in(**page, chunk.value - known->first);
   if (values.empty()) return ChunkDigests();
   return ChunkDigests(chunk, values, std::move(*page));
-}
-
-Result<std::vector<SealPage>> FrameSeal::pages() const {
-  if (auto state = check(); !state) return Failure(state.error());
-  const codec::MutexLock lock(mutex_);
-  return pages_ ? *pages_ : std::vector<SealPage>();
 }
 
 Result<IndexCache::Block> FrameSeal::page(std::size_t number, const SealPage& page) const {
@@ -126,12 +118,13 @@ Result<std::vector<codec::ByteRange>> FrameSeal::ranges() const {
   const auto pages = this->pages();
   if (!pages) return Failure(pages.error());
   std::vector<codec::ByteRange> ranges;
+  if (!*pages) return ranges;
   const auto add = [&](const SealedPart& part) {
     if (is_inside(part, frame_)) ranges.push_back({part.place, part.place + part.length});
   };
-  for (const SealPage& page : *pages)
+  for (const SealPage& page : **pages)
     add(page.part);
-  if (!pages->empty()) add(seal_.root);
+  add(seal_.root);
   std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
   return ranges;
 }
@@ -140,7 +133,8 @@ Result<std::vector<std::int64_t>> FrameSeal::damaged_pages() const {
   const auto pages = this->pages();
   if (!pages) return Failure(pages.error());
   std::vector<std::int64_t> damaged;
-  for (const SealPage& page : *pages) {
+  if (!*pages) return damaged;
+  for (const SealPage& page : **pages) {
     const auto loaded = load_page(page);
     if (!loaded) return Failure(loaded.error());
     if ((*loaded)->empty()) damaged.push_back(page.first);

@@ -48,8 +48,9 @@ class FrameSeal {
   Result<bool> holds() const;
   /// Returns the digests of a stored chunk; none if the seal does not hold or does not know the chunk.
   Result<ChunkDigests> digests(ChunkNumber chunk) const;
-  /// Returns the pages, none if the seal does not hold.
-  Result<std::vector<SealPage>> pages() const;
+  using Pages = std::shared_ptr<const std::vector<SealPage>>;
+  /// Returns the pages; null if the seal does not hold.
+  Result<Pages> pages() const;
   /// Returns the page of this number in pages(); an empty one if it is damaged.
   Result<IndexCache::Block> page(std::size_t number, const SealPage& page) const;
   /// Returns where pages and root lie, in the order of the file; nothing if the seal does not hold.
@@ -62,12 +63,11 @@ class FrameSeal {
 
  private:
   enum class State : std::uint8_t {
-    unchecked,  // ── holds() ──▶ bound, broken
+    unchecked,  // ── pages() ──▶ bound, broken
     bound,
     broken,
   };
 
-  Result<State> check() const;
   Result<std::vector<SealPage>> read_pages() const;
   Result<IndexCache::Block> load_page(const SealPage& page) const;
 
@@ -78,7 +78,7 @@ class FrameSeal {
   const std::uint64_t owner_;
   mutable codec::Mutex mutex_;
   mutable State state_ GUARDED_BY(mutex_) = State::unchecked;
-  mutable std::shared_ptr<const std::vector<SealPage>> pages_ GUARDED_BY(mutex_);  // of State::bound
+  mutable Pages pages_ GUARDED_BY(mutex_);  // of State::bound
 };
 
 }  // namespace cframefs::frame

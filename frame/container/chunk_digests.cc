@@ -18,6 +18,9 @@ using codec::Failure;
 /// Blocks that are shorter than this on average get no digests of their own, which would be longer than 1/128 of them.
 constexpr std::uint64_t kLeastBlock = 1024;
 
+/// A chunk of more units would have a page that is too long for readers (seal.md section 3).
+constexpr std::uint32_t kMostUnits = std::uint32_t{1} << 19;
+
 /// Bytes read at once.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
@@ -83,7 +86,8 @@ std::uint64_t first_block_begin(const ChunkDecoder& decoder) {
 bool has_units(const ChunkDecoder& decoder) {
   const codec::ChunkHeader& header = decoder.header();
   if (header.special != codec::SpecialValue::none || header.vl_blocks || decoder.block_count() == 0) return false;
-  if (block_units(decoder) * kLeastBlock > stored_bytes(decoder)) return false;
+  const std::uint32_t units = block_units(decoder);
+  if (units > kMostUnits || units * kLeastBlock > stored_bytes(decoder)) return false;
   return are_side_by_side(decoder);
 }
 
@@ -119,8 +123,13 @@ std::vector<std::uint64_t> digest_of_whole(ChunkNumber chunk, ByteView bytes) {
 
 Result<std::uint64_t> digest_of_range(const ByteSource& source, FileOffset at, std::uint64_t length,
                                       std::uint64_t seed) {
+  if (length <= kReadAtOnce) {
+    codec::UninitializedBytes all(static_cast<std::size_t>(length));
+    if (auto read = source.read(at, all); !read) return Failure(read.error());
+    return xxh3(all, seed);
+  }
   RunningXxh3 digest(seed);
-  codec::UninitializedBytes piece(static_cast<std::size_t>(std::min(length, kReadAtOnce)));
+  codec::UninitializedBytes piece(kReadAtOnce);
   for (std::uint64_t done = 0; done < length;) {
     const ByteSpan part =
         ByteSpan(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), length - done)));

@@ -74,6 +74,7 @@ class ChunkReader {
   Result<void> read_range(const codec::ByteRange& range, ByteSpan into) const;
   Result<void> verify() const;
   Result<void> verify_blocks() const;
+  Result<void> check_all(const std::vector<std::uint64_t>& found) const;
   Result<void> check_block(std::uint32_t block, ByteView stored) const;
   Result<void> check_raw(std::uint32_t inner, ByteView plain) const;
   bool is_verified(std::uint32_t block) const;

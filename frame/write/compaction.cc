@@ -18,6 +18,8 @@ using codec::SpecialValue;
 
 /// Bytes read at once. Small chunks lie close together, so one read covers several.
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 18;
+/// A chunk up to this length is verified by the read that copies it.
+constexpr std::uint64_t kReadWhole = std::uint64_t{4} << 20;
 
 /// Copies chunks as they are stored, those without a digest through a window that may cover several.
 class ChunkCopier {
@@ -49,7 +51,7 @@ class ChunkCopier {
     if (!reader) return Failure(reader.error());
     const std::uint64_t length = (*reader)->stored_bytes();
     if (auto may = count(length); !may) return may;
-    std::vector<std::uint8_t> part(static_cast<std::size_t>(std::min(length, kCopiedAtOnce)));
+    codec::UninitializedBytes part(static_cast<std::size_t>(length <= kReadWhole ? length : kCopiedAtOnce));
     for (std::uint64_t done = 0; done < length;) {
       const ByteSpan bytes = ByteSpan(part).first(std::min<std::uint64_t>(part.size(), length - done));
       if (auto read = (*reader)->read_stored(done, bytes); !read) return read;

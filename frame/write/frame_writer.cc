@@ -326,7 +326,7 @@ Result<void> FrameWriter::rewrite_file() {
     if (auto done = finish_image(next, *cbytes, index, out, seal->get()); !done) return done;
   } else {
     if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
-    if (auto done = finish_image(next, std::nullopt, index, out, seal->get()); !done) return done;
+    if (auto done = finish_image(next, out.position() - section, index, out, seal->get()); !done) return done;
   }
   if (auto put = files_.pwrite(replacement->handle(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;

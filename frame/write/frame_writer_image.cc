@@ -56,8 +56,7 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 }
 
 /// Steps 2 and 3 of commit-protocol.md section 2: writes chunks, index and trailer after the frame's end, and completes
-/// next.header.
-/// `seal`: null if the next state gets none.
+/// next.header. `seal`: null if the next state gets none.
 Result<void> FrameWriter::write_behind(Next& next, SealWriter* seal) {
   const std::uint64_t section = header_.size();
   BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
@@ -70,12 +69,14 @@ Result<void> FrameWriter::write_behind(Next& next, SealWriter* seal) {
   IndexEncoder index;
   if (auto done = encode_index(next, index); !done) return done;
   if (auto finished = finish_image(next, std::nullopt, index, out, seal); !finished) return finished;
-  if (seal != nullptr) next.dead_bytes += seal->killed_bytes();
+  // Pages that stay in the gap behind the committed index were counted as dead with all that lies there.
+  if (seal != nullptr) next.dead_bytes = next.dead_bytes + seal->killed_bytes() - seal->kept_behind();
   return {};
 }
 
-/// Writes pages of digests, index, seal and trailer, and completes next.header. `cbytes`: of a sparse frame, in whose
-/// index file the pages follow the index. `seal`: null if the next state has none.
+/// Writes pages of digests, index, seal and trailer, and completes next.header. `cbytes`: of a frame that is written
+/// whole, where the pages follow the index; none: they lie in the chunk section. `seal`: null if the next state has
+/// none.
 Result<void> FrameWriter::finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index,
                                        BufferedAppender& out, SealWriter* seal) const {
   HeaderUpdate fields;

@@ -109,9 +109,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   HeaderUpdate fields;
   fields.nbytes = nbytes_;
   if (nbytes_ == 0) seal_.reset();
-  if (seal_) {
-    if (auto put = seal_->write_pages(out_, index_.count()); !put) return put;
-  }
+  const std::int64_t chunks = index_.count();
   fields.cbytes = out_.position() - header_.size();
   fields.chunksize = chunksize_;
   fields.has_vlmetalayers = !vlmetalayers.empty();
@@ -120,6 +118,9 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
     const std::vector<std::uint8_t> index = index_.finish();
     index_digest = xxh3(index);
     if (auto put = out_.append(index); !put) return put;
+  }
+  if (seal_) {
+    if (auto put = seal_->write_pages(out_, chunks); !put) return put;
   }
   const FileOffset seal_at{out_.position()};
   if (seal_) {
@@ -131,7 +132,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   if (auto flushed = out_.flush(); !flushed) return flushed;
   encode_update(fields, header_);
   if (seal_) {
-    const SealedState state{header_, nbytes_, fields.cbytes, index_.count(), index_digest};
+    const SealedState state{header_, nbytes_, fields.cbytes, chunks, index_digest};
     const auto seal = encode_seal(seal_->seal(state, trailer_digest.value()));
     if (auto put = files_.pwrite(file_, seal, seal_at); !put) return put;
   }

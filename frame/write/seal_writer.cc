@@ -28,14 +28,13 @@ std::int64_t chunks_per_page(std::int32_t chunksize) {
 SealWriter::SealWriter(std::int32_t chunksize) : chunks_per_page_(chunks_per_page(chunksize)) {}
 
 Result<void> SealWriter::keep(const FrameContainer& committed, bool in_place) {
-  auto pages = committed.seal()->pages();
+  const auto pages = committed.seal()->pages();
   if (!pages) return Failure(pages.error());
   committed_ = committed.seal();
   in_place_ = in_place;
-  section_begin_ = committed.parameters().header_length;
-  section_end_ = section_begin_ + committed.parameters().cbytes;
-  kept_ = std::move(*pages);
-  if (in_place) killed_ += committed_->seal().root.length;
+  section_end_ = committed.parameters().header_length + committed.parameters().cbytes;
+  if (*pages) kept_ = **pages;
+  if (in_place && is_in_section(committed_->seal().root)) killed_ += committed_->seal().root.length;
   return {};
 }
 
@@ -84,13 +83,13 @@ Result<void> SealWriter::write_pages(BufferedAppender& out, std::int64_t chunk_c
     const bool is_gone =
         page.first >= chunk_count || (dropped && dropped->begin <= page.first &&
                                       dropped->end >= std::min(page.first + chunks_per_page_, chunk_count));
-    const bool stays = !is_gone && !changed_.contains(page.first) && in_place_ && page.first % chunks_per_page_ == 0 &&
-                       page.part.place >= section_begin_ && page.part.place + page.part.length <= section_end_;
+    const bool stays = !is_gone && !changed_.contains(page.first) && in_place_ && page.first % chunks_per_page_ == 0;
     if (stays) {
       pages_.push_back(page);
+      if (!is_in_section(page.part)) kept_behind_ += page.part.length;
       continue;
     }
-    if (in_place_) killed_ += page.part.length;
+    if (in_place_ && is_in_section(page.part)) killed_ += page.part.length;
     if (is_gone && !changed_.contains(page.first)) continue;
     if (auto merged = merge_page(number); !merged) return merged;
   }
@@ -119,9 +118,13 @@ Seal SealWriter::seal(const SealedState& state, std::uint64_t trailer_digest) co
 Result<void> put_stored_digests(const FrameContainer& frame, SealWriter& seal,
                                 const std::function<bool(std::uint64_t bytes)>& hashed) {
   return for_each_stored(frame, 0, frame.chunk_count(), [&](std::int64_t chunk, std::int64_t) -> Result<void> {
+    const auto known = frame.digests(ChunkNumber{chunk});
+    if (!known) return Failure(known.error());
     const auto reader = ChunkReader::open(frame, ChunkNumber{chunk});
     if (!reader) return reader.error().kind == codec::ErrorKind::io ? Failure(reader.error()) : Result<void>();
-    auto digests = (*reader)->compute_digests(ChunkNumber{chunk});
+    const auto stored = known->values();
+    const auto digests = known->any() ? Result<std::vector<std::uint64_t>>({stored.begin(), stored.end()})
+                                      : (*reader)->compute_digests(ChunkNumber{chunk});
     if (!digests) return Failure(digests.error());
     seal.put(ChunkNumber{chunk}, *digests);
     return hashed((*reader)->stored_bytes()) ? Result<void>() : codec::io_error(EINTR, "hash");

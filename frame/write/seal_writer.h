@@ -36,7 +36,7 @@ class SealWriter {
   explicit SealWriter(std::int32_t chunksize);
 
   /// Takes over the digests of a committed state, whose seal holds, as far as no other digests are put. `in_place`: the
-  /// new state is written behind the old one, so the pages in its chunk section may stay.
+  /// new state is written behind the old one, so its pages may stay.
   Result<void> keep(const FrameContainer& committed, bool in_place);
   /// Drops the digests of chunks that are not stored any more. Call it before put().
   void drop(std::int64_t begin, std::int64_t end) { dropped_.add(begin, end); }
@@ -48,10 +48,13 @@ class SealWriter {
   Result<void> write_pages(BufferedAppender& out, std::int64_t chunk_count);
   /// Returns the seal of the new state. REQUIRES: write_pages().
   Seal seal(const SealedState& state, std::uint64_t trailer_digest) const;
-  /// Returns how many bytes of the committed state's pages and root the new state does not refer to.
+  /// Returns how many bytes of pages and root in the committed chunk section the new state does not refer to.
   std::uint64_t killed_bytes() const { return killed_; }
+  /// Returns how many bytes of pages behind the committed chunk section the new state refers to.
+  std::uint64_t kept_behind() const { return kept_behind_; }
 
  private:
+  bool is_in_section(const SealedPart& part) const { return part.place < section_end_; }
   Result<void> merge_page(std::size_t number);
   Result<void> append_page(BufferedAppender& out, std::int64_t first, const PageDigests& digests);
 
@@ -61,15 +64,16 @@ class SealWriter {
   std::shared_ptr<const FrameSeal> committed_;  // null: nothing is kept
   std::vector<SealPage> kept_;                  // of the committed state
   bool in_place_ = false;
-  std::uint64_t section_begin_ = 0;  // of the committed state
-  std::uint64_t section_end_ = 0;
-  std::vector<SealPage> pages_;  // of the new state
+  std::uint64_t section_end_ = 0;  // of the committed state
+  std::vector<SealPage> pages_;    // of the new state
   SealedPart root_;
   std::uint64_t killed_ = 0;
+  std::uint64_t kept_behind_ = 0;
 };
 
-/// Computes the digests of all stored chunks of `frame` and puts them. Chunks that cannot be parsed get none. `hashed`:
-/// called after each chunk with its stored bytes; false ends the call with EINTR. Errors: those of the index; io.
+/// Puts the digests of all stored chunks of `frame`: those that it has, others computed. Chunks that cannot be parsed
+/// get none. `hashed`: called after each chunk with its stored bytes; false ends the call with EINTR. Errors: those of
+/// the index; io.
 Result<void> put_stored_digests(
     const FrameContainer& frame, SealWriter& seal,
     const std::function<bool(std::uint64_t bytes)>& hashed = [](std::uint64_t) { return true; });

@@ -123,9 +123,9 @@ TEST_F(CframeSeal, ADamagedPageOfDigestsIsReported) {
   const auto opened = open_frame(path());
   ASSERT_TRUE(opened);
   const auto pages = (*opened)->as_frame()->seal()->pages();
-  ASSERT_TRUE(pages && pages->size() == 1);
+  ASSERT_TRUE(pages && *pages && (*pages)->size() == 1);
   Bytes bytes = file_bytes(path());
-  bytes[pages->front().part.place + 20] ^= 1;
+  bytes[(*pages)->front().part.place + 20] ^= 1;
   temp_.write("x.b2frame", bytes);
   const Ran ran = run({"verify", path()}, tools::kDataError);
   EXPECT_NE(ran.err.find("chunk 0: the digests from this chunk on are damaged"), std::string::npos) << ran.err;
