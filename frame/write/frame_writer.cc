@@ -209,7 +209,8 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     if (before_change) {
       if (auto allowed = before_change(); !allowed) return allowed;
     }
-    auto done = force_rewrite || needs_new_file() ? rewrite_file() : append_or_compact(held->is_exclusive());
+    auto done =
+        force_rewrite || needs_new_file() ? rewrite_file(!force_rewrite) : append_or_compact(held->is_exclusive());
     if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_exclusive()) done = empty_in_place();
     if (!done) return done;
     // Another program may have renamed a new file over the frame after check_unchanged(). This commit is lost then.
@@ -261,12 +262,12 @@ Result<void> FrameWriter::append_and_switch() {
 
   auto seal = begin_seal(true);
   if (!seal) return Failure(seal.error());
-  auto written = write_behind(next, seal->get());
-  if (!written && *seal && written.error().sys == ENOSPC) {
+  auto written = write_behind(next, {.seal = seal->get(), .spare_room = true});
+  if (!written && written.error().sys == ENOSPC) {
     // A full disk may have room for the data alone.
     if (auto cut = files_.truncate(file_->handle(), end); !cut) return cut;
     next = unsealed;
-    written = write_behind(next, nullptr);
+    written = write_behind(next, {});
   }
   if (written) written = open_next(next);
   if (!written) {
@@ -302,7 +303,8 @@ Result<void> FrameWriter::publish_header(const Next& next) {
   return written;
 }
 
-Result<void> FrameWriter::rewrite_file() {
+/// `spare_room`: as in Extras.
+Result<void> FrameWriter::rewrite_file(bool spare_room) {
   const bool durable = !is_fresh(state_);
   auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->handle());
   if (!replacement) return Failure(replacement.error());
@@ -323,10 +325,11 @@ Result<void> FrameWriter::rewrite_file() {
       return Failure(cbytes.error());
     }
     if (auto done = encode_index(next, index); !done) return done;
-    if (auto done = finish_image(next, *cbytes, index, out, seal->get()); !done) return done;
+    if (auto done = finish_image(next, *cbytes, index, out, {.seal = seal->get()}); !done) return done;
   } else {
     if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
-    if (auto done = finish_image(next, out.position() - section, index, out, seal->get()); !done) return done;
+    if (auto done = finish_image(next, out.position() - section, index, out, {seal->get(), spare_room}); !done)
+      return done;
   }
   if (auto put = files_.pwrite(replacement->handle(), next.header, FileOffset{0}); !put) return put;
   if (auto opened = open_next(next); !opened) return opened;

@@ -170,12 +170,17 @@ class FrameWriter {
   bool next_has_vlmetalayers() const;
 
   Result<void> encode_index(Next& next, IndexEncoder& index) const;
-  Result<void> write_behind(Next& next, SealWriter* seal);
+  /// What an image has beside its data.
+  struct Extras {
+    SealWriter* seal = nullptr;  // null: no seal
+    bool spare_room = false;     // the last block of the file has room for the index of the next state
+  };
+  Result<void> write_behind(Next& next, Extras extras);
   Result<bool> keeps_seal() const;
   Result<std::unique_ptr<SealWriter>> begin_seal(bool in_place) const;
   Result<std::unique_ptr<SealWriter>> begin_committed_seal(bool in_place) const;
   Result<void> finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index, BufferedAppender& out,
-                            SealWriter* seal) const;
+                            Extras extras) const;
   Result<void> open_next(Next& next) const;
   /// Makes a transition. REQUIRES: it is legal.
   void enter(WriterState next);
@@ -185,7 +190,7 @@ class FrameWriter {
   Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> publish_header(const Next& next);
-  Result<void> rewrite_file();
+  Result<void> rewrite_file(bool spare_room);
   void adopt(Next next);
   Result<void> sync_all();
 

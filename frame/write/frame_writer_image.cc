@@ -18,6 +18,24 @@ using codec::Failure;
 using codec::load_be;
 using codec::SpecialValue;
 
+namespace {
+
+/// Filesystems allocate whole blocks, of this size or a multiple of it.
+constexpr std::uint64_t kDiskBlock = 4096;
+
+/// The index of the next state may compress a little worse.
+constexpr std::uint64_t kSpareIndex = 64;
+
+/// Returns how much later a frame must end than at `end`, so that its last block has room for `bytes` more: then a full
+/// disk has room for a commit that truncates or punches. 0 if no block has as much.
+std::uint64_t gap_for_spare_room(std::uint64_t end, std::uint64_t bytes) {
+  const std::uint64_t wanted = bytes + kSpareIndex;
+  const std::uint64_t left = (kDiskBlock - end % kDiskBlock) % kDiskBlock;
+  return left >= wanted || wanted >= kDiskBlock ? 0 : left + 1;
+}
+
+}  // namespace
+
 /// Appends all entries of the next state's index. Reuses encoded blocks without changes.
 Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
   using Kind = PendingChanges::Piece::Kind;
@@ -56,8 +74,8 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 }
 
 /// Steps 2 and 3 of commit-protocol.md section 2: writes chunks, index and trailer after the frame's end, and completes
-/// next.header. `seal`: null if the next state gets none.
-Result<void> FrameWriter::write_behind(Next& next, SealWriter* seal) {
+/// next.header.
+Result<void> FrameWriter::write_behind(Next& next, Extras extras) {
   const std::uint64_t section = header_.size();
   BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
   for (const auto& [number, encoded] : pending_.chunks()) {
@@ -68,29 +86,31 @@ Result<void> FrameWriter::write_behind(Next& next, SealWriter* seal) {
   }
   IndexEncoder index;
   if (auto done = encode_index(next, index); !done) return done;
-  if (auto finished = finish_image(next, std::nullopt, index, out, seal); !finished) return finished;
+  if (auto finished = finish_image(next, std::nullopt, index, out, extras); !finished) return finished;
   // Pages that stay in the gap behind the committed index were counted as dead with all that lies there.
-  if (seal != nullptr) next.dead_bytes = next.dead_bytes + seal->killed_bytes() - seal->kept_behind();
+  if (const SealWriter* seal = extras.seal; seal != nullptr)
+    next.dead_bytes = next.dead_bytes + seal->killed_bytes() - seal->kept_behind();
   return {};
 }
 
 /// Writes pages of digests, index, seal and trailer, and completes next.header. `cbytes`: of a frame that is written
-/// whole, where the pages follow the index; none: they lie in the chunk section. `seal`: null if the next state has
-/// none.
+/// whole, where the pages follow the index; none: they lie in the chunk section.
 Result<void> FrameWriter::finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index,
-                                       BufferedAppender& out, SealWriter* seal) const {
+                                       BufferedAppender& out, Extras extras) const {
   HeaderUpdate fields;
   fields.nbytes = pending_.nbytes();
   fields.chunksize = pending_.chunksize();
   fields.has_vlmetalayers = next_has_vlmetalayers();
-  if (fields.nbytes == 0) seal = nullptr;
+  SealWriter* const seal = fields.nbytes > 0 ? extras.seal : nullptr;
   if (seal != nullptr && !cbytes) {
     if (auto put = seal->write_pages(out, index.count()); !put) return put;
   }
   if (fields.nbytes > 0) fields.cbytes = cbytes.value_or(out.position() - next.header.size());
   std::uint64_t index_digest = 0;
+  std::uint64_t index_bytes = 0;
   if (fields.nbytes > 0) {
     const std::vector<std::uint8_t> chunk = index.finish();
+    index_bytes = chunk.size();
     index_digest = xxh3(chunk);
     if (auto put = out.append(chunk); !put) return put;
   }
@@ -104,6 +124,10 @@ Result<void> FrameWriter::finish_image(Next& next, std::optional<std::uint64_t> 
   // C-Blosc2 detects a new index file of a sparse frame by its length, so the length must change.
   if (directory_ && fields.nbytes > 0 && out.position() + end == parameters().frame_length) {
     if (auto put = out.append(std::array<std::uint8_t, 1>{}); !put) return put;
+  }
+  if (extras.spare_room && fields.nbytes > 0) {
+    const std::uint64_t gap = gap_for_spare_room(out.position() + end, index_bytes + trailer->size());
+    if (auto put = out.append(std::vector<std::uint8_t>(gap)); !put) return put;
   }
   fields.frame_length = out.position() + end;
   encode_update(fields, next.header);

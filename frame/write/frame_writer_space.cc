@@ -52,7 +52,7 @@ Result<void> FrameWriter::append_or_compact(bool may_replace) {
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
   if (!may_replace || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
-  auto done = rewrite_file();
+  auto done = rewrite_file(true);
   if (done) compact_from_ = 0;
   if (done || is_failed(state_) || done.error().kind == ErrorKind::stale) return done;
   // The cause (full disk, damaged chunk, read-only directory) may last: retry only after the dead bytes grew by half.

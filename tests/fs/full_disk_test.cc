@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::uint64_t kDiskBlock = 4096;
 
-std::uint64_t disk_blocks(std::uint64_t bytes) {
-  return (bytes + kDiskBlock - 1) / kDiskBlock;
-}
-
 /// A disk with a given number of blocks left. A write into blocks that a file already has takes none.
 class FullDisk final : public test::ForwardingFiles {
  public:
@@ -46,7 +42,7 @@ class FullDisk final : public test::ForwardingFiles {
       if (no_holes) return codec::io_error(EOPNOTSUPP, "fallocate");
       EXPECT_EQ(at.value % kDiskBlock, 0U);
       EXPECT_EQ(length % kDiskBlock, 0U);
-      room += static_cast<std::int64_t>(length / kDiskBlock);
+      room += static_cast<std::int64_t>(length / block);
       punched += length;
     }
     return ForwardingFiles::allocate(file, mode, at, length);
@@ -54,7 +50,7 @@ class FullDisk final : public test::ForwardingFiles {
   codec::Result<struct statvfs> filesystem_status(frame::OpenFile file) override {
     auto status = ForwardingFiles::filesystem_status(file);
     if (status) {
-      status->f_frsize = kDiskBlock;
+      status->f_frsize = block;
       status->f_bavail = status->f_bfree = static_cast<fsblkcnt_t>(std::max<std::int64_t>(room, 0));
     }
     return status;
@@ -62,8 +58,10 @@ class FullDisk final : public test::ForwardingFiles {
   std::atomic<std::int64_t> room{1'000'000};
   std::atomic<std::uint64_t> punched{0};
   std::atomic<bool> no_holes{false};
+  std::atomic<std::uint64_t> block{kDiskBlock};
 
  private:
+  std::uint64_t disk_blocks(std::uint64_t bytes) const { return (bytes + block - 1) / block; }
   bool take(std::uint64_t count) {
     if (count == 0) return true;
     if (room < static_cast<std::int64_t>(count)) return false;
@@ -146,7 +144,6 @@ TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
   for (const bool punch : {false, true}) {
     full_.room = 1'000'000;
     auto handle = filled();
-    // The index fits into what is left of the last block.
     full_.room = 0;
     if (punch) {
       ASSERT_TRUE(
@@ -161,6 +158,24 @@ TEST_F(FullDiskTest, WhatIsCutOffOrPunchedMakesRoom) {
     EXPECT_EQ(read(*handle, 0, 2 << 20), text_);
     EXPECT_EQ(stored_text(), text_);
     EXPECT_TRUE(close(std::move(handle)));
+  }
+}
+
+// semantics: C14
+TEST_F(FullDiskTest, EachCommitLeavesRoomForTheIndexOfTheNextWhereverTheFrameEnds) {
+  for (std::size_t more = 0; more < kDiskBlock; more += 251) {
+    full_.room = 1'000'000;
+    auto handle = filled();
+    ASSERT_TRUE(write(*handle, text_.size(), random_text(more + 1, 2)));
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false));
+    full_.room = 0;
+    ASSERT_TRUE(resize(*handle, text_.size() / 2));
+    text_.resize(text_.size() / 2);
+    ASSERT_TRUE(filesystem_->files().sync(*handle, false)) << more;
+    EXPECT_EQ(stored_text(), text_);
+    full_.room = 1'000'000;
+    EXPECT_TRUE(close(std::move(handle)));
+    ASSERT_TRUE(filesystem_->names().remove(kRootNode, "x", false));
   }
 }
 
@@ -224,14 +239,16 @@ TEST_F(FullDiskTest, ATruncationWithoutRoomForItsIndexWaits) {
   const auto path = directory_.path() / "x.b2frame";
   std::string text = random_text(20 * (64 << 10), 1);
   auto handle = create("x");
-  // Until nothing is left of the last block of the disk.
+  // In the last block of 4096 bytes is room for an index, but not in one of this disk.
+  full_.block = 512;
   for (;; text.pop_back()) {
     ASSERT_TRUE(resize(*handle, 0));
     ASSERT_TRUE(write(*handle, 0, text));
     ASSERT_TRUE(close(std::move(handle)));
     handle = open("x");
-    if (const auto used = std::filesystem::file_size(path) % kDiskBlock; used == 0 || used > kDiskBlock - 16) break;
-    text.resize(text.size() - std::filesystem::file_size(path) % kDiskBlock + 1);
+    const auto used = std::filesystem::file_size(path) % full_.block;
+    if (used == 0 || used > full_.block - 16) break;
+    text.resize(text.size() - used + 1);
   }
   full_.room = 0;
   ASSERT_TRUE(resize(*handle, text.size() / 2));
