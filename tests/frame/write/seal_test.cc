@@ -16,8 +16,8 @@
 namespace cframefs {
 namespace {
 
-constexpr std::int32_t kSealedChunk = 20'000;
-constexpr std::int32_t kSealedBlock = 5'000;
+constexpr std::int32_t kSealedChunk = 40'000;
+constexpr std::int32_t kSealedBlock = 10'000;
 
 /// What a chunk of the tests holds.
 enum class Content : std::uint8_t { numbers, noise, zeros };
@@ -244,7 +244,7 @@ TEST_F(SealTest, ASealIsAddedBesideOtherChanges) {
 }
 
 TEST_F(SealTest, AFlippedBitIsAnErrorAndNothingElse) {
-  make_sealed(1);
+  make_sealed(0);
   const Bytes whole = test::file_bytes(path());
   const std::size_t section = 97;
   const std::size_t end = section + static_cast<std::size_t>(opened()->parameters().cbytes);
@@ -269,16 +269,17 @@ TEST_F(SealTest, AFlippedBitIsAnErrorAndNothingElse) {
   for (const codec::ByteRange& range : *sealed)
     without += range.size();
   EXPECT_EQ(right, without);
-  EXPECT_GT(errors, 25'000);
+  EXPECT_GT(errors, 5'000);
 }
 
 TEST_F(SealTest, TheErrorTellsBlockAndDigestsAndOtherBlocksAreRead) {
   make_sealed();
-  for (const std::int64_t chunk : {0, 1}) {
+  for (const std::int64_t chunk : {0, 3}) {
     Bytes damaged = test::file_bytes(path());
     auto frame = opened();
     auto reader = frame::ChunkReader::open(*frame, ChunkNumber{chunk});
     ASSERT_TRUE(reader);
+    ASSERT_GE((*reader)->decoder().block_count(), 3U);
     const auto range = (*reader)->decoder().stored_range(2);
     damaged[frame->locate_chunk(ChunkNumber{chunk})->offset.value + range.begin + 17] ^= 4;
     const auto container = test::open_frame(damaged);
@@ -290,7 +291,7 @@ TEST_F(SealTest, TheErrorTellsBlockAndDigestsAndOtherBlocksAreRead) {
       Bytes out((*reader)->decoder().block_range(block).size());
       const codec::ByteSpan span(out);
       const auto done = (*reader)->decode(context, block, std::span(&span, 1), {});
-      EXPECT_EQ(done.has_value(), block != 2 || (*reader)->decoder().block_count() < 3);
+      EXPECT_EQ(done.has_value(), block != 2);
       if (done) continue;
       EXPECT_EQ(done.error().kind, ErrorKind::corruption);
       EXPECT_EQ(done.error().chunk, chunk);
