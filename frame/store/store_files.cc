@@ -93,91 +93,117 @@ struct StoreFiles::Candidate {
   }
 };
 
-std::optional<StoreFiles::Candidate> StoreFiles::candidate_at(OpenFile dir, const std::string& path) const {
+/// Returns whether the error means that the name is that of no store that this user can read, and not that the disk
+/// has failed.
+bool tells_no_store(const Error& error) {
+  return is_missing(error) || error.sys == ENOTDIR || error.sys == ELOOP || error.sys == EACCES || error.sys == EPERM;
+}
+
+Result<std::optional<StoreFiles::Candidate>> StoreFiles::candidate_at(OpenFile dir, const std::string& path) const {
+  const auto none = [](const Error& error) -> Result<std::optional<Candidate>> {
+    if (tells_no_store(error)) return std::optional<Candidate>();
+    return Failure(error);
+  };
   const auto status = base_.status_at(dir, path);
-  if (!status) return std::nullopt;
+  if (!status) return none(status.error());
   const bool on_directory = path.ends_with(kDirectoryStoreSuffix);
-  if (on_directory ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::nullopt;
+  if (on_directory ? !S_ISDIR(status->st_mode) : !S_ISREG(status->st_mode)) return std::optional<Candidate>();
   Candidate candidate;
   candidate.status = *status;
   candidate.holder = *status;
-  if (!on_directory) return candidate;
+  if (!on_directory) return std::optional(std::move(candidate));
   const auto fd = base_.open_at(dir, path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd) return std::nullopt;
+  if (!fd) return none(fd.error());
   candidate.directory = Descriptor(base_, *fd);
   const auto opened = base_.status(*fd);
   const auto embed = base_.status_at(*fd, kEmbedFile);
-  if (!opened || !embed || !S_ISREG(embed->st_mode)) return std::nullopt;
+  if (!opened) return none(opened.error());
+  if (!embed) return none(embed.error());
+  if (!S_ISREG(embed->st_mode)) return std::optional<Candidate>();
   candidate.status = *opened;
   candidate.holder = *embed;
-  return candidate;
+  return std::optional(std::move(candidate));
 }
 
 /// Returns nullptr if the file cannot be opened.
-std::shared_ptr<const StoreFiles::Known> StoreFiles::open_candidate(OpenFile dir, const std::string& path,
-                                                                    const Candidate& candidate) const {
+Result<std::shared_ptr<const StoreFiles::Known>> StoreFiles::open_candidate(OpenFile dir, const std::string& path,
+                                                                            const Candidate& candidate) const {
+  using Found = std::shared_ptr<const Known>;
   const bool on_directory = candidate.directory.has_value();
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
   const auto fd =
       on_directory ? base_.open_at(candidate.directory->handle(), kEmbedFile, flags) : base_.open_at(dir, path, flags);
-  if (!fd) return nullptr;
+  if (!fd && tells_no_store(fd.error())) return Found();
+  if (!fd) return Failure(fd.error());
   auto known = std::make_shared<Known>();
   known->file = std::make_shared<const Descriptor>(base_, *fd);
   const auto holder = base_.status(*fd);
-  if (!holder || !S_ISREG(holder->st_mode)) return nullptr;
+  if (!holder) return Failure(holder.error());
+  if (!S_ISREG(holder->st_mode)) return Found();
   known->holder = *holder;
   known->status = on_directory ? candidate.status : *holder;
   known->on_directory = on_directory;
   known->is_zip = path.ends_with(kZipStoreSuffix);
-  return known;
+  return Found(std::move(known));
 }
 
-std::unique_ptr<ByteSource> StoreFiles::source_of(const Known& known) const {
+Result<std::unique_ptr<ByteSource>> StoreFiles::source_of(const Known& known) const {
   const auto status = base_.status(known.file->handle());
-  const off_t size = status ? status->st_size : 0;
-  return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(size));
+  if (!status) return Failure(status.error());
+  return file_source(base_, known.file, FileOffset{0}, static_cast<std::uint64_t>(status->st_size));
 }
 
 /// Returns false for a zip file without an embed frame, and true for a damaged zip file.
 Result<bool> StoreFiles::is_store(const Known& known) const {
   if (!known.is_zip) return true;
-  auto is_zip_store = Store::is_store_zip(*source_of(known));
+  const auto source = source_of(known);
+  if (!source) return Failure(source.error());
+  auto is_zip_store = Store::is_store_zip(**source);
   if (!is_zip_store && is_zip_store.error().kind != ErrorKind::io) return true;
   return is_zip_store;
 }
 
 /// Returns nullptr if the path is not a store.
-std::shared_ptr<const StoreFiles::Known> StoreFiles::store_at(OpenFile dir, const std::string& path, Look look) {
-  const auto candidate = candidate_at(dir, path);
-  if (!candidate) return nullptr;
+Result<std::shared_ptr<const StoreFiles::Known>> StoreFiles::store_at(OpenFile dir, const std::string& path,
+                                                                      Look look) {
+  using Found = std::shared_ptr<const Known>;
+  const auto examined = candidate_at(dir, path);
+  if (!examined) return Failure(examined.error());
+  const auto& candidate = *examined;
+  if (!candidate) return Found();
   const Key key = candidate->key();
   const auto kept = known_.find(key);
   if (kept && candidate->still_matches(**kept)) return *kept;
   auto verdict = verdicts_.find(key);
   if (verdict && !candidate->still_matches(*verdict)) verdict.reset();
-  if (verdict && !verdict->is_store) return nullptr;
+  if (verdict && !verdict->is_store) return Found();
   if (verdict && look == Look::glance) {
     auto glanced = std::make_shared<Known>();
     glanced->holder = verdict->holder;
     glanced->status = verdict->status;
     glanced->on_directory = candidate->directory.has_value();
-    return glanced;
+    return Found(std::move(glanced));
   }
-  auto known = open_candidate(dir, path, *candidate);
-  if (!known) return nullptr;
+  auto opened = open_candidate(dir, path, *candidate);
+  if (!opened || !*opened) return opened;
+  const Found& known = *opened;
   const Result<bool> store = verdict ? Result<bool>(true) : is_store(*known);
   // An io error is not cached as a verdict.
-  if (store) verdicts_.replace(key, Verdict{known->status, known->holder, *store}, 1);
-  if (store && !*store) return nullptr;
-  if (store && look == Look::open) known_.replace(key, known, 1);
-  return known;
+  if (!store) return Failure(store.error());
+  verdicts_.replace(key, Verdict{known->status, known->holder, *store}, 1);
+  if (!*store) return Found();
+  if (look == Look::open) known_.replace(key, known, 1);
+  return opened;
 }
 
 StoreFiles::Content StoreFiles::content_of(const Known& known) const {
   codec::MutexLock lock(known.mutex);
   if (auto store = known.store.lock()) return {std::move(store), std::nullopt};
   if (known.damage) return {nullptr, known.damage};
-  auto opened = known.is_zip ? Store::open_zip(source_of(known), inflate_memory_) : Store::open_embed(source_of(known));
+  auto source = source_of(known);
+  if (!source) return {nullptr, source.error()};
+  auto opened =
+      known.is_zip ? Store::open_zip(std::move(*source), inflate_memory_) : Store::open_embed(std::move(*source));
   if (opened && *opened) {
     known.store = *opened;
     const Key key{known.holder.st_dev, known.holder.st_ino};
@@ -190,17 +216,17 @@ StoreFiles::Content StoreFiles::content_of(const Known& known) const {
 }
 
 /// Returns the store that the path leads into, or nullopt. `dir` may represent a directory inside a store.
-std::optional<StoreFiles::Place> StoreFiles::place_of(OpenFile dir, const std::string& path, Look look) {
+Result<std::optional<StoreFiles::Place>> StoreFiles::place_of(OpenFile dir, const std::string& path, Look look) {
   if (const auto from = opened(dir); from && !from->leaf)
-    return Place{from->place.known, join(from->place.inside, path)};
+    return std::optional(Place{from->place.known, join(from->place.inside, path)});
   for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
     const std::string_view part = std::string_view(path).substr(0, end);
     if (has_store_suffix(part)) {
-      if (auto known = store_at(dir, std::string(part), look)) {
-        return Place{std::move(known), end == std::string::npos ? "" : path.substr(end + 1)};
-      }
+      auto known = store_at(dir, std::string(part), look);
+      if (!known) return Failure(known.error());
+      if (*known) return std::optional(Place{std::move(*known), end == std::string::npos ? "" : path.substr(end + 1)});
     }
-    if (end == std::string::npos) return std::nullopt;
+    if (end == std::string::npos) return std::optional<Place>();
   }
 }
 
@@ -257,7 +283,9 @@ Result<OpenFile> StoreFiles::open_inside(const Place& place, int flags) {
 
 Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int flags) {
   if (path.empty()) return io_error(ENOENT, "open");
-  const auto place = place_of(dir, path, Look::open);
+  const auto found = place_of(dir, path, Look::open);
+  if (!found) return Failure(found.error());
+  const auto& place = *found;
   if (!place) return base_.open_at(dir, path, flags);
   if (!place->known->on_directory) return open_inside(*place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
@@ -300,8 +328,9 @@ Result<OpenFile> StoreFiles::open_named(const std::string& path, int flags) {
       auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
       if (!directory) return directory;
       const Descriptor opened(base_, *directory);
-      if (store_at(opened.handle(), std::string(part.substr(begin)), Look::glance))
-        return open_at(opened.handle(), path.substr(begin), flags);
+      const auto store = store_at(opened.handle(), std::string(part.substr(begin)), Look::glance);
+      if (!store) return Failure(store.error());
+      if (*store) return open_at(opened.handle(), path.substr(begin), flags);
     }
     if (end == std::string::npos) return base_.open_named(path, flags);
   }
@@ -349,7 +378,9 @@ Result<FileVersion> StoreFiles::version(OpenFile file) {
 
 Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path) {
   if (path.empty()) return io_error(ENOENT, "lookup");
-  auto place = place_of(dir, path, Look::glance);
+  auto found = place_of(dir, path, Look::glance);
+  if (!found) return Failure(found.error());
+  const auto& place = *found;
   if (!place) return base_.status_at(dir, path);
   if (place->known->on_directory) {
     const std::size_t slash = path.rfind('/');
@@ -358,7 +389,8 @@ Result<struct stat> StoreFiles::status_at(OpenFile dir, const std::string& path)
     auto status = base_.status_at(dir, path);
     if (status || !is_missing(status.error())) return status;
   }
-  if (!place->inside.empty() && !place->known->file) place = place_of(dir, path, Look::open);
+  if (!place->inside.empty() && !place->known->file) found = place_of(dir, path, Look::open);
+  if (!found) return Failure(found.error());
   if (!place) return io_error(ENOENT, "lookup");
   return status_inside(*place);
 }
@@ -369,9 +401,9 @@ Result<std::vector<DirectoryEntry>> StoreFiles::list(OpenFile dir_fd) {
   auto entries = base_.list(dir_fd);
   if (!entries) return entries;
   for (DirectoryEntry& entry : *entries) {
-    if (entry.type == DT_REG && has_store_suffix(entry.name) && store_at(dir_fd, entry.name, Look::glance)) {
-      entry.type = DT_DIR;
-    }
+    if (entry.type != DT_REG || !has_store_suffix(entry.name)) continue;
+    const auto store = store_at(dir_fd, entry.name, Look::glance);
+    if (!store || *store) entry.type = store ? DT_DIR : DT_UNKNOWN;
   }
   return entries;
 }

@@ -119,12 +119,13 @@ class StoreFiles final : public ReadOnlyFiles {
   /// How much a lookup needs. `glance` is enough for the store itself: it needs no descriptor and parses nothing.
   /// `open` gives access to the content.
   enum class Look : std::uint8_t { glance, open };
-  std::optional<Place> place_of(OpenFile dir, const std::string& path, Look look);
-  std::shared_ptr<const Known> store_at(OpenFile dir, const std::string& path, Look look);
-  std::optional<Candidate> candidate_at(OpenFile dir, const std::string& path) const;
-  std::shared_ptr<const Known> open_candidate(OpenFile dir, const std::string& path, const Candidate& candidate) const;
+  Result<std::optional<Place>> place_of(OpenFile dir, const std::string& path, Look look);
+  Result<std::shared_ptr<const Known>> store_at(OpenFile dir, const std::string& path, Look look);
+  Result<std::optional<Candidate>> candidate_at(OpenFile dir, const std::string& path) const;
+  Result<std::shared_ptr<const Known>> open_candidate(OpenFile dir, const std::string& path,
+                                                      const Candidate& candidate) const;
   Result<bool> is_store(const Known& known) const;
-  std::unique_ptr<ByteSource> source_of(const Known& known) const;
+  Result<std::unique_ptr<ByteSource>> source_of(const Known& known) const;
   Content content_of(const Known& known) const;
   Result<struct stat> status_inside(const Place& place) const;
   Result<OpenFile> open_inside(const Place& place, int flags);

@@ -9,7 +9,10 @@ namespace cframefs::frame {
 using codec::io_error;
 
 ChangeFileOps* StoreFiles::changes_at(OpenFile dir, const std::string& path, Entry change) {
-  const auto place = place_of(dir, path, Look::glance);
+  const auto found = place_of(dir, path, Look::glance);
+  // What cannot be examined may be in a store, which nothing changes.
+  if (!found) return nullptr;
+  const auto& place = *found;
   // A store can be moved as one.
   if (!place || (change == Entry::moved && place->inside.empty())) return &base_;
   return nullptr;

@@ -8,6 +8,7 @@
 
 #include "frame/cframe/sparse_frame.h"
 #include "fs/filesystem.h"
+#include "tests/fs/silent_kernel.h"
 #include "tests/support/failing_files.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
@@ -24,12 +25,6 @@ using test::FailingFiles;
 class QuickFiles final : public test::ForwardingFiles {
  public:
   codec::Result<void> sync(frame::OpenFile /*file*/, bool /*data_only*/) override { return {}; }
-};
-
-class SilentKernel final : public KernelInvalidator {
- public:
-  void invalidate_inode(NodeId /*node*/) override {}
-  void invalidate_entry(NodeId /*parent*/, const std::string& /*name*/) override {}
 };
 
 Bytes pattern(std::size_t size, unsigned seed) {
