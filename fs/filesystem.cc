@@ -81,11 +81,12 @@ codec::Result<void> Filesystem::open_source(bool root_is_file) {
   return {};
 }
 
-void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writable) {
+void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writable,
+                       const std::function<void()>& begin_worker) {
   mount_.is_kernel_writable = std::move(is_writable);
   notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(0) > 0);
   mount_.watcher.start();
-  mount_.workers.start(ahead_threads(mount_.options));
+  mount_.workers.start(ahead_threads(mount_.options), begin_worker);
   writers_.start();
 }
 

@@ -28,9 +28,10 @@ class Filesystem {
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
   codec::Result<void> open_source(bool root_is_file);
   /// Starts threads. `is_writable`: returns whether the kernel lets programs write, which root may change with
-  /// `remount`; empty: as long as the mount lives, it does not change. REQUIRES: the process has gone to the
-  /// background; `kernel` lives until stop().
-  void start(KernelInvalidator& kernel, std::function<bool()> is_writable = {});
+  /// `remount`; empty: as long as the mount lives, it does not change. `begin_worker`: called first in each thread that
+  /// only decodes and encodes. REQUIRES: the process has gone to the background; `kernel` lives until stop().
+  void start(KernelInvalidator& kernel, std::function<bool()> is_writable = {},
+             const std::function<void()>& begin_worker = {});
   void stop();
 
   // Operations that change something fail with EROFS on a read-only mount.

@@ -69,6 +69,18 @@ const char* level_text(LogLevel level) {
 }
 
 /// Returns the lines of the options about owners, the mount's begin and end, and the log.
+const char* sandbox_text(Sandboxing mode) {
+  switch (mode) {
+    case Sandboxing::automatic:
+      return "auto";
+    case Sandboxing::off:
+      return "off";
+    case Sandboxing::strict:
+      break;
+  }
+  return "strict";
+}
+
 std::string life_lines(const MountOptions& options) {
   const ShownRights& shown = options.shown;
   const DaemonOptions& daemon = options.daemon;
@@ -86,7 +98,8 @@ std::string life_lines(const MountOptions& options) {
   const auto log = daemon.log.empty() ? std::nullopt : std::optional(frame::printable(daemon.log));
   lines += optional_line("log", log, "standard error in the foreground, else the system log");
   const auto level = daemon.log_level ? std::optional<std::string>(level_text(*daemon.log_level)) : std::nullopt;
-  return lines + optional_line("log_level", level, "info");
+  lines += optional_line("log_level", level, "info");
+  return lines + fmt::format("sandbox={}\n", sandbox_text(daemon.sandbox));
 }
 
 }  // namespace

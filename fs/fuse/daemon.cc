@@ -20,12 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frame/io/lock_holders.h"
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/fuse_adapter.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
 #include "fs/fuse/mount_point.h"
+#include "fs/sandbox/sandbox.h"
 #include "fs/util/log.h"
 #include "fs/util/log_sinks.h"
 #include "fs/util/mount_info.h"
@@ -169,6 +171,7 @@ LogSettings log_of(const DaemonOptions& daemon, bool foreground) {
 
 /// A mount from the time when it is in the kernel's table until its end.
 struct Served {
+  frame::FileOps& files;
   Filesystem& filesystem;
   FuseAdapter& adapter;
   MountGuard& guard;
@@ -176,6 +179,7 @@ struct Served {
   const std::string& mountpoint;
   const std::optional<MountIdentity>& mount;  // none: the parent process has made it
   const ServiceManager& manager;
+  const Sandbox& sandbox;
 };
 
 /// Unmounts if no program uses the mount and nothing waits to be committed. Returns true if it is unmounted.
@@ -184,16 +188,52 @@ bool unmount_unused(const Served& served) {
   // Another mount may cover this one.
   const auto uppermost = mount_at(served.mountpoint);
   if (!uppermost || *uppermost != *served.mount) return false;
+  if (served.sandbox.is_on()) return served.guard.unmount(Unmounting::if_unused);
   return umount2(served.mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0 ||
          (errno == EPERM && unmount_by_helper(served.mountpoint, Unmounting::if_unused));
 }
 
+/// Returns whether the daemon may have to change the source: root may make a mount with the option ro writable.
+bool may_change_source(const Served& served) {
+  return !served.filesystem.is_read_only() || (served.options.read_only && ::geteuid() == 0);
+}
+
+/// Gives up what serving does not need. What a process in the sandbox may not do, the guard does from now on.
+codec::Result<void> enter_sandbox(const Served& served) {
+  if (!served.sandbox.is_on()) return {};
+  MountGuard& guard = served.guard;
+  open_log_files_by([&guard] { return guard.open_log(); });
+  frame::examine_locks_by([&guard](const struct stat& file) { return guard.only_readers_lock(file); });
+  const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());
+  if (!root) return codec::io_error(EBADF, "enter the sandbox");
+  return served.sandbox.enter(root->number, may_change_source(served));
+}
+
+/// Unmounts when the session has ended.
+void unmount(const Served& served) {
+  std::function<void()> by_guard;
+  if (served.sandbox.is_on() && served.mount) {
+    by_guard = [&served] {
+      if (!served.guard.unmount(Unmounting::lazy) && mount_at(served.mountpoint) == served.mount)
+        log_error(served.mountpoint + ": not unmounted: the guard, which does it for a daemon in its sandbox, is gone");
+    };
+  }
+  served.adapter.unmount([&served] { served.guard.release_readers(); }, by_guard);
+}
+
 codec::Result<void> serve(const Served& served) {
   const MountOptions& options = served.options;
+  if (auto entered = enter_sandbox(served); !entered) {
+    log_error(codec::describe(entered.error()));
+    unmount(served);
+    return entered;
+  }
   served.guard.watch();
   std::function<bool()> is_kernel_writable;
-  if (served.mount) is_kernel_writable = [&served] { return is_writable(*served.mount); };
-  served.filesystem.start(served.adapter.kernel(), std::move(is_kernel_writable));
+  if (served.mount && (!served.sandbox.is_on() || may_change_source(served)))
+    is_kernel_writable = [&served] { return is_writable(*served.mount); };
+  served.filesystem.start(served.adapter.kernel(), std::move(is_kernel_writable),
+                          [&served] { served.sandbox.enter_decoder(); });
   std::string ended_by = "by umount or fusermount3";
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),
@@ -205,15 +245,29 @@ codec::Result<void> serve(const Served& served) {
   if (ended && !ended->empty()) ended_by = *ended;
   // Committing what programs have written can take long.
   report_state(served.manager, "STOPPING=1");
-  served.adapter.unmount([&served] { served.guard.release_readers(); });
-  served.guard.dismiss();
+  unmount(served);
   served.filesystem.stop();
   served.adapter.drop_handles();
-  if (!ended) {
+  if (ended) {
+    log_info(fmt::format("unmounted {}: {}", served.mountpoint, ended_by));
+  } else {
     log_error(codec::describe(ended.error()));
-    return codec::Failure(ended.error());
   }
-  log_info(fmt::format("unmounted {}: {}", served.mountpoint, ended_by));
+  // Until now the guard has opened files for the log.
+  served.guard.dismiss();
+  if (!ended) return codec::Failure(ended.error());
+  return {};
+}
+
+/// Starts the guard, which a daemon in its sandbox needs. Turns the sandbox off if it cannot be started.
+codec::Result<void> start_guard(MountGuard& guard, const MountPoint& mountpoint, const MountOptions& options,
+                                Sandbox& sandbox) {
+  if (mountpoint.is_descriptor() && !sandbox.is_on()) return {};
+  // The guard keeps no standard error.
+  auto started = guard.start(mountpoint.path(), log_of(options.daemon, false));
+  if (started || options.daemon.sandbox == Sandboxing::strict) return started;
+  log_warning(codec::describe(started.error()));
+  sandbox = Sandbox();
   return {};
 }
 
@@ -308,12 +362,10 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   Filesystem filesystem(files, options);
   if (auto opened = filesystem.open_source(mountpoint.is_file()); !opened) return opened;
   if (auto checked = mountpoint.check(filesystem.tree(), options); !checked) return checked;
+  auto sandbox = Sandbox::plan(options.daemon.sandbox);
+  if (!sandbox) return codec::Failure(sandbox.error());
   MountGuard guard;
-  if (!mountpoint.is_descriptor()) {
-    // The guard keeps no standard error.
-    const LogSettings log = log_of(options.daemon, false);
-    if (auto started = guard.start(mountpoint.path(), log); !started) log_warning(codec::describe(started.error()));
-  }
+  if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
   // A background process is not the main process of a service.
@@ -321,8 +373,9 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   const LogSettings log = log_of(options.daemon, foreground);
   const std::string source = absolute_source(options.source);
   FuseAdapter adapter(filesystem, [&] {
-    log_info(fmt::format("mounted {} on {} ({})", source, mountpoint.path(),
-                         filesystem.is_read_only() ? "read-only" : "read-write"));
+    log_info(fmt::format("mounted {} on {} ({}{})", source, mountpoint.path(),
+                         filesystem.is_read_only() ? "read-only" : "read-write",
+                         sandbox->is_on() ? "; sandbox: " + sandbox->description() : ""));
     ready.notify_parent();
     report_state(manager, "READY=1");
   });
@@ -336,7 +389,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     guard.mounted(*mount);
     raise_readahead(*mount);
   }
-  const Served served{filesystem, adapter, guard, options, mountpoint.path(), mount, manager};
+  const Served served{files, filesystem, adapter, guard, options, mountpoint.path(), mount, manager, *sandbox};
   if (!foreground) return serve_in_background(served, ready, log);
   if (auto begun = log_to(log); !begun) return begun;
   return serve(served);

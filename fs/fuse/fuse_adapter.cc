@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -231,12 +233,35 @@ void FuseAdapter::drop_handles() {
   directories_.clear();
 }
 
-void FuseAdapter::unmount(const std::function<void()>& release_readers) {
+namespace {
+
+bool is_connected(fuse_session* session) {
+  pollfd device{fuse_session_fd(session), 0, 0};
+  return ::poll(&device, 1, 0) != 1 || (device.revents & POLLERR) == 0;
+}
+
+/// Ends the connection. Puts a pipe without a reader in the place of the device, so that libfuse takes the mount for
+/// one that has ended: it then neither unmounts nor starts fusermount3.
+void disconnect(fuse_session* session) {
+  std::array<int, 2> ends = {-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  ::close(ends[0]);
+  ::dup3(ends[1], fuse_session_fd(session), O_CLOEXEC);
+  ::close(ends[1]);
+}
+
+}  // namespace
+
+void FuseAdapter::unmount(const std::function<void()>& release_readers, const std::function<void()>& by_guard) {
   // A notification that waits in the kernel for a page locked by a reader never ends, and neither does the reader,
   // because no thread answers any more. Unmounting alone unblocks neither of them.
   if (!notifications_.end()) {
     release_readers();
     notifications_.end();
+  }
+  if (by_guard && is_connected(session_)) {
+    disconnect(session_);
+    by_guard();
   }
   fuse_session_unmount(session_);
 }

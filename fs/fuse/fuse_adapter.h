@@ -49,8 +49,10 @@ class FuseAdapter {
   /// Serves until the mount is gone or a signal asks to stop. Returns the name of that signal, or nothing.
   codec::Result<std::string> serve(const ServiceOptions& service);
   /// Unmounts. Calls `release_readers`, which aborts the connection, if the kernel blocks a notification for a reader
-  /// that no thread answers any more.
-  void unmount(const std::function<void()>& release_readers = [] {});
+  /// that no thread answers any more. `by_guard`: unmounts in place of this process, which may not; called once no
+  /// request reaches it any more, unless the mount has ended.
+  void unmount(
+      const std::function<void()>& release_readers = [] {}, const std::function<void()>& by_guard = {});
 
   /// Drops the handles that the kernel has not released. REQUIRES: serve() and the filesystem's stop() have returned.
   void drop_handles();

@@ -17,8 +17,13 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "frame/io/lock_holders.h"
+#include "fs/fuse/guard_messages.h"
+#include "fs/util/log_sinks.h"
 #include "fs/util/unmount.h"
 
 namespace cframefs::fs {
@@ -139,12 +144,79 @@ void end_mount(const std::string& mountpoint, const MountIdentity& mount) {
   }
 }
 
-/// What the guard has learned from messages.
+/// Unmounts while the daemon lives. Leaves alone a mount that has replaced or covers it. Returns true if it is
+/// unmounted.
+bool unmount_living(const std::string& mountpoint, const MountIdentity& mount, Unmounting how) {
+  if (how == Unmounting::if_unused) {
+    // A descriptor of the mount would make it busy.
+    const auto uppermost = mount_at(mountpoint);
+    if (!uppermost || *uppermost != mount) return false;
+    return umount2(mountpoint.c_str(), UMOUNT_NOFOLLOW) == 0 || (errno == EPERM && unmount_by_helper(mountpoint, how));
+  }
+  const int root = open(mountpoint.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW);
+  const bool uppermost = root >= 0 && lies_on(root, mount);
+  const std::string here = "/proc/self/fd/" + std::to_string(root);
+  const bool unmounted =
+      uppermost && (umount2(here.c_str(), MNT_DETACH) == 0 || (errno == EPERM && unmount_by_helper(mountpoint, how)));
+  if (root >= 0) close(root);
+  return unmounted;
+}
+
+/// Opens the file that the daemon logs to.
+codec::Result<int> open_log_of(const LogSettings& settings) {
+  return open_log_file(settings.target == LogTarget::file ? settings.file : reserve_log_file());
+}
+
+/// Sends an answer, with a descriptor unless it is -1.
+void answer(int messages, GuardAnswer answer, int descriptor) {
+  iovec data{&answer, sizeof answer};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  static_cast<void>(sendmsg(messages, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+/// The mount, and what the guard has learned from messages.
 struct State {
+  const std::string& mountpoint;
+  const LogSettings& log;
   std::optional<MountIdentity> mount;
   bool is_over = false;
   bool is_dismissed = false;
 };
+
+/// Does what a request asks for, and answers it.
+void serve_request(int messages, const GuardMessage& request, const State& state) {
+  GuardAnswer result;
+  result.number = request.number;
+  int descriptor = -1;
+  if (request.news == GuardNews::open_log) {
+    const auto opened = open_log_of(state.log);
+    result.done = opened.has_value();
+    if (opened) descriptor = *opened;
+    if (!opened) result.error = opened.error().sys;
+  } else if (request.news == GuardNews::examine_locks) {
+    struct stat file {};
+    file.st_dev = request.device;
+    file.st_ino = request.inode;
+    result.done = frame::only_readers_lock(file);
+  } else if (state.mount) {
+    const bool unused = request.news == GuardNews::unmount_unused;
+    result.done = unmount_living(state.mountpoint, *state.mount, unused ? Unmounting::if_unused : Unmounting::lazy);
+  }
+  answer(messages, result, descriptor);
+  if (descriptor >= 0) close(descriptor);
+}
 
 /// Takes all pending messages. Returns false if no more will come.
 bool take_messages(int messages, State& state) {
@@ -162,6 +234,12 @@ bool take_messages(int messages, State& state) {
         break;
       case GuardNews::dismissed:
         state.is_dismissed = true;
+        break;
+      case GuardNews::unmount_unused:
+      case GuardNews::unmount:
+      case GuardNews::open_log:
+      case GuardNews::examine_locks:
+        serve_request(messages, message, state);
         break;
     }
   }
@@ -181,7 +259,7 @@ void name_guard(const std::string& mountpoint) {
 
 void guard_mount(const std::string& mountpoint, const LogSettings& settings, int messages, int life) {
   leave_everything(messages, life);
-  State state;
+  State state{mountpoint, settings, {}};
   std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
   while (!state.is_over && !state.is_dismissed) {
     if (poll(ends.data(), ends.size(), -1) < 0) continue;

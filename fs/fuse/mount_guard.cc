@@ -5,10 +5,13 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +27,9 @@ constexpr std::array<int, 10> kCrashes = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SI
 // Stack of the thread that holds the pipe: it only waits. Sanitizers need a part of the stack.
 constexpr std::size_t kStack = std::size_t{256} << 10;
 
+// A guard that is stopped must not stop the daemon.
+constexpr timeval kPatience = {10, 0};
+
 std::atomic<int> crash_socket{-1};  // for the signal handler
 
 void send_news(int messages, GuardNews news, const MountIdentity& mount = {}) {
@@ -36,8 +42,9 @@ void on_crash(int signal, siginfo_t* about, void* /*context*/) {
   const int why = errno;
   send_news(crash_socket.load(), GuardNews::released);
   errno = why;
-  // SA_RESETHAND has restored the default action. A fault repeats on return; a signal that was sent has to be raised.
-  if (about->si_code <= 0) raise(signal);
+  // SA_RESETHAND has restored the default action. A fault repeats on return; a signal that was sent, or that a filter
+  // of system calls has made (SIGSYS), has to be raised.
+  if (about->si_code <= 0 || signal == SIGSYS) raise(signal);
 }
 
 void catch_crashes() {
@@ -91,6 +98,8 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSe
   close_one(life[0]);
   messages_ = messages[0];
   life_ = life[1];
+  for (const int limit : {SO_RCVTIMEO, SO_SNDTIMEO})
+    setsockopt(messages_, SOL_SOCKET, limit, &kPatience, sizeof kPatience);
   if (child < 0) {
     close_ends();
     return codec::io_error(why, "start a guard");
@@ -157,6 +166,60 @@ void MountGuard::leave() {
 
 void MountGuard::release_readers() const {
   if (messages_ >= 0) send_news(messages_, GuardNews::released);
+}
+
+std::optional<MountGuard::Answered> MountGuard::ask(GuardMessage request) {
+  codec::MutexLock lock(request_mutex_);
+  if (messages_ < 0) return {};
+  request.number = ++requests_;
+  if (send(messages_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request) return {};
+  return receive(request.number);
+}
+
+std::optional<MountGuard::Answered> MountGuard::receive(std::uint64_t number) {
+  for (;;) {
+    Answered answered;
+    iovec data{&answered.answer, sizeof answered.answer};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = recvmsg(messages_, &message, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof answered.answer) return {};
+    const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS)
+      std::memcpy(&answered.descriptor, CMSG_DATA(header), sizeof answered.descriptor);
+    if (answered.answer.number == number) return answered;
+    // The answer to a request that was given up.
+    close_one(answered.descriptor);
+  }
+}
+
+bool MountGuard::unmount(Unmounting how) {
+  GuardMessage request;
+  request.news = how == Unmounting::if_unused ? GuardNews::unmount_unused : GuardNews::unmount;
+  const auto answered = ask(request);
+  return answered && answered->answer.done;
+}
+
+codec::Result<int> MountGuard::open_log() {
+  GuardMessage request;
+  request.news = GuardNews::open_log;
+  const auto answered = ask(request);
+  if (answered && answered->answer.done && answered->descriptor >= 0) return answered->descriptor;
+  return codec::io_error(answered && answered->answer.error != 0 ? answered->answer.error : EIO, "open the log file");
+}
+
+bool MountGuard::only_readers_lock(const struct stat& file) {
+  GuardMessage request;
+  request.news = GuardNews::examine_locks;
+  request.device = file.st_dev;
+  request.inode = file.st_ino;
+  const auto answered = ask(request);
+  return answered && answered->answer.done;
 }
 
 void MountGuard::dismiss() {

@@ -120,7 +120,7 @@ codec::Result<void> ServiceLoop::run() {
   sigset_t before;
   sigfillset(&blocked);
   sigdelset(&blocked, SIGUSR1);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT})
     sigdelset(&blocked, fault);
   pthread_sigmask(SIG_SETMASK, &blocked, &before);
   bool started = true;

@@ -20,6 +20,12 @@ namespace {
 constexpr const char* kSystemLogSocket = "/dev/log";
 constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e cframefs[%P]: %l: %v";
 
+/// Set before other threads run.
+std::function<codec::Result<int>()>& opener() {
+  static std::function<codec::Result<int>()> instance;
+  return instance;
+}
+
 std::string formatted(const spdlog::details::log_msg& message) {
   // Not the sink's own formatter: the process that writes may be a child of the one that made the sink.
   spdlog::pattern_formatter formatter(kFilePattern);
@@ -47,7 +53,7 @@ LogFile::~LogFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-codec::Result<void> LogFile::open(const std::string& path) {
+codec::Result<int> open_log_file(const std::string& path) {
   constexpr mode_t kMode = 0640;
   // O_NONBLOCK: a pipe without a reader must not block the daemon.
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kMode);
@@ -56,8 +62,21 @@ codec::Result<void> LogFile::open(const std::string& path) {
     failure.value().path = path;
     return failure;
   }
+  return fd;
+}
+
+void open_log_files_by(std::function<codec::Result<int>()> open) {
+  opener() = std::move(open);
+}
+
+codec::Result<void> LogFile::open(const std::string& path) {
+  auto fd = opener() ? opener()() : open_log_file(path);
+  if (!fd) {
+    fd.error().path = path;
+    return codec::Failure(fd.error());
+  }
   if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
+  fd_ = *fd;
   return {};
 }
 

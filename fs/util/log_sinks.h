@@ -4,6 +4,7 @@
 // written is counted, and the next line that can be written is preceded by one that reports the number.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,12 @@ class LogFile {
  private:
   int fd_ = -1;
 };
+
+/// Opens a file to append lines to, which is created if it is missing. The descriptor belongs to the caller.
+codec::Result<int> open_log_file(const std::string& path);
+
+/// Sets what opens log files from now on, in a process that may not do so itself. Empty: open_log_file().
+void open_log_files_by(std::function<codec::Result<int>()> open);
 
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:

@@ -52,6 +52,13 @@ struct BuildInfo {
   std::string libfuse;
 };
 
+/// Whether the daemon gives up the rights that serving does not need (fs/sandbox).
+enum class Sandboxing : std::uint8_t {
+  automatic,  // as far as the kernel can
+  off,
+  strict,  // a kernel that lacks something does not mount, and an unexpected system call ends the daemon
+};
+
 /// How the process runs and mounts.
 struct DaemonOptions {
   std::string log;                    // "syslog" or a file; empty: standard error in the foreground, else syslog
@@ -61,6 +68,7 @@ struct DaemonOptions {
   std::optional<unsigned> mkdir;      // mode of the mount point if it has to be made; none: it must exist
   bool nonempty = false;              // do not warn of what the mount covers
   bool remount = false;               // change the flags of a mount that exists
+  Sandboxing sandbox = Sandboxing::automatic;
   bool foreground = false;
   bool debug = false;  // implies foreground
   bool single_thread = false;

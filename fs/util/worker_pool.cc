@@ -6,13 +6,16 @@
 
 namespace cframefs::fs {
 
-void WorkerPool::start(unsigned threads) {
+void WorkerPool::start(unsigned threads, const std::function<void()>& begin) {
   {
     codec::MutexLock lock(mutex_);
     running_ = true;
   }
   for (unsigned i = 0; i < threads; ++i)
-    threads_.emplace_back([this] { run(); });
+    threads_.emplace_back([this, begin] {
+      if (begin) begin();
+      run();
+    });
 }
 
 void WorkerPool::stop() {

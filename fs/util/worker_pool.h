@@ -21,7 +21,8 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  void start(unsigned threads);
+  /// `begin`: called first in each thread; may be empty.
+  void start(unsigned threads, const std::function<void()>& begin = {});
   void stop();
   /// Ignored before start() and after stop(). Throws std::bad_alloc without memory; the task is not posted then.
   void post(std::function<void()> task);

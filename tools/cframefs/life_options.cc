@@ -107,6 +107,18 @@ OptionStatus set_log_level(MountOptions& options, std::string_view value) {
   return invalid("must be one of error, warning, info, debug");
 }
 
+OptionStatus set_sandbox(MountOptions& options, std::string_view value) {
+  using fs::Sandboxing;
+  static constexpr std::array<std::pair<std::string_view, Sandboxing>, 3> kModes = {
+      {{"auto", Sandboxing::automatic}, {"off", Sandboxing::off}, {"strict", Sandboxing::strict}}};
+  for (const auto& [name, mode] : kModes) {
+    if (name != value) continue;
+    options.daemon.sandbox = mode;
+    return {};
+  }
+  return invalid("must be one of auto, off, strict");
+}
+
 OptionStatus set_mkdir(MountOptions& options, std::string_view) {
   options.daemon.mkdir = kDirectoryMode;
   return {};

@@ -21,6 +21,7 @@ OptionStatus set_log_level(fs::MountOptions& options, std::string_view value);
 OptionStatus set_mkdir(fs::MountOptions& options, std::string_view value);
 OptionStatus set_nonempty(fs::MountOptions& options, std::string_view value);
 OptionStatus set_remount(fs::MountOptions& options, std::string_view value);
+OptionStatus set_sandbox(fs::MountOptions& options, std::string_view value);
 OptionStatus set_uid(fs::MountOptions& options, std::string_view value);
 OptionStatus set_umask(fs::MountOptions& options, std::string_view value);
 

@@ -233,6 +233,7 @@ const std::array kOptions = {
     OptionSpec{"cache_timeout", "SECONDS", "free the cache after this time without a request, 0 = never (60)",
                set_cache_timeout},
     OptionSpec{"log", "FILE|syslog", "where messages go (-f: standard error, else syslog)", set_log},
+    OptionSpec{"sandbox", "auto|off|strict", "give up the rights that serving does not need (auto)", set_sandbox},
     OptionSpec{"log_level", "error|warning|info|debug", "the least important messages to log (info)", set_log_level},
     OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may cache attributes (directories 1, files 0)",
                set_attr_timeout},

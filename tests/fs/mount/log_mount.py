@@ -58,6 +58,13 @@ class Log(Directory):
         # The lines of earlier mounts, whose process numbers come again.
         self.system_file_start = os.path.getsize(SYSTEM_FILE) if os.path.exists(SYSTEM_FILE) else 0
 
+    @staticmethod
+    def sandbox():
+        """What the line of a mount says of the sandbox, with all that this kernel has."""
+        if not mounting.has_sandbox():
+            return ""
+        return f"; sandbox: Landlock {mounting.landlock_version()}, system calls, capabilities"
+
     def parsed(self, path=None):
         """[(process, level, text)] of the log file, each line of which must be whole."""
         with open(path or self.file, encoding="utf-8") as log:
@@ -81,7 +88,7 @@ class Log(Directory):
         self.refuse()
         unmount(self.mountpoint)
         self.assertEqual(self.parsed(), [
-            (str(pid), "info", f"mounted {self.source} on {self.mountpoint} (read-write)"),
+            (str(pid), "info", f"mounted {self.source} on {self.mountpoint} (read-write{self.sandbox()})"),
             (str(pid), "info", "x.b2frame: refused: link: Operation not permitted (a frame has one name only)"),
             (str(pid), "info", f"unmounted {self.mountpoint}: by umount or fusermount3")])
         self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o640)

@@ -6,6 +6,8 @@ standard error and exits with 77, which meson reports as skipped.
 
 import atexit
 import csv
+import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -130,7 +132,7 @@ def guards_of(mountpoint):
 def background(source, mountpoint, *options, **how):
     """Mounts in the background: the completed call. What it leaves behind is cleaned up at the end of the program."""
     _mountpoints.add(str(mountpoint))
-    command = [CFRAMEFS]
+    command = [CFRAMEFS, *sandboxed(how.get("env"))]
     for option in options:
         command += ["-o", option]
     done = subprocess.run(
@@ -162,7 +164,7 @@ class Mount:
         self.path = str(mountpoint)
         self.log, log_name = tempfile.mkstemp(prefix="cframefs-log-")
         os.unlink(log_name)
-        command = [*before, CFRAMEFS, "-f", *flags]
+        command = [*before, CFRAMEFS, "-f", *flags, *sandboxed(environment, before)]
         for option in options:
             command += ["-o", option]
         self.daemon = subprocess.Popen(command + [str(source), self.path], stderr=self.log,
@@ -247,6 +249,26 @@ class Mount:
 def is_sanitized():
     """Whether the program under test is built with the address sanitizer."""
     return b"__asan_init" in pathlib.Path(CFRAMEFS).read_bytes()
+
+
+def landlock_version():
+    landlock_create_ruleset = 444
+    return ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, 1)
+
+
+@functools.lru_cache(maxsize=None)
+def has_sandbox():
+    """Whether the program under test can enter its sandbox here: not with sanitizers, nor without Landlock 2."""
+    program = pathlib.Path(CFRAMEFS).read_bytes()
+    return landlock_version() >= 2 and b"__asan_init" not in program and b"__tsan_init" not in program
+
+
+def sandboxed(environment=None, before=()):
+    """The arguments that all mounts of these tests have first, so that the whole suite runs in the sandbox. A library that
+    is preloaded makes files of its own beside the source."""
+    if "LD_PRELOAD" in (environment or {}) or any(word.startswith("LD_PRELOAD=") for word in before):
+        return ["-o", "sandbox=off"]
+    return ["-o", "sandbox=strict"] if has_sandbox() else []
 
 
 def manifest(name):

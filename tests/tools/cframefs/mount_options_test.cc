@@ -114,6 +114,7 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("log=syslog").daemon.log, "syslog");
   EXPECT_EQ(with("log=/var/log/a").daemon.log, "/var/log/a");
   EXPECT_TRUE(with("log=a").daemon.log.starts_with('/') && with("log=a").daemon.log.ends_with("/a"));
+  EXPECT_EQ(with("sandbox=strict").daemon.sandbox, fs::Sandboxing::strict);
   EXPECT_EQ(with("log_level=warning").daemon.log_level, fs::LogLevel::warning);
   EXPECT_TRUE(with("nonempty").daemon.nonempty);
   EXPECT_FALSE(with("ro").daemon.mkdir);
@@ -136,8 +137,8 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"uid", "root"},          {"gid", "4294967295"},
                                                                 {"umask", "8"},           {"idle_timeout", "-1"},
                                                                 {"cache_timeout", "x"},   {"log", ""},
-                                                                {"log_level", "all"},     {"new_npy", "npy"},
-                                                                {"checksums", "yes"}};
+                                                                {"log_level", "all"},     {"sandbox", "on"},
+                                                                {"new_npy", "npy"},       {"checksums", "yes"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});

@@ -1,0 +1,16 @@
+// The capabilities (capabilities(7)) that the daemon keeps.
+//
+// Thread safety: the functions change the calling thread, and what it starts later. Errors: io.
+#pragma once
+
+#include "codec/base/error.h"
+
+namespace cframefs::fs {
+
+/// Gives up, for ever, all capabilities but those that act for callers. Nothing to do for a daemon that has none.
+codec::Result<void> reduce_capabilities();
+
+/// Gives up all capabilities, for ever, in a thread that does not act for callers.
+void drop_capabilities();
+
+}  // namespace cframefs::fs

@@ -1,0 +1,334 @@
+#include "fs/sandbox/syscall_filter.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cframefs::fs {
+namespace {
+
+using codec::Result;
+
+// Names that this version of libseccomp, or this processor, does not have are left out.
+
+// Memory, waiting, time, and what the C library does in any thread.
+constexpr const char* kCommon[] = {
+    "brk", "munmap", "mremap", "madvise", "mlock", "munlock", "membarrier", "futex", "futex_waitv", "futex_wait",
+    "futex_wake", "futex_requeue", "sched_yield", "sched_getaffinity", "sched_getparam", "sched_getscheduler", "getcpu",
+    "set_robust_list", "rseq", "set_tid_address", "exit", "exit_group", "restart_syscall", "rt_sigaction",
+    "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend", "sigaltstack", "tgkill",
+    "gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "clock_gettime", "clock_getres",
+    "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getrandom", "getrusage", "getrlimit", "sysinfo", "uname",
+    "poll", "ppoll", "capget", "seccomp",
+    // The 32-bit names of calls with 64-bit time.
+    "futex_time64", "clock_gettime64", "clock_nanosleep_time64", "ppoll_time64"};
+
+// Reading files. The access mode of open(2) is examined.
+constexpr const char* kReadsFiles[] = {"read",         "readv",
+                                       "pread64",      "preadv",
+                                       "preadv2",      "lseek",
+                                       "_llseek",      "close",
+                                       "fstat",        "fstat64",
+                                       "newfstatat",   "fstatat64",
+                                       "stat",         "lstat",
+                                       "statx",        "statfs",
+                                       "fstatfs",      "statfs64",
+                                       "fstatfs64",    "getdents64",
+                                       "readlink",     "readlinkat",
+                                       "access",       "faccessat",
+                                       "faccessat2",   "fadvise64",
+                                       "fadvise64_64", "readahead",
+                                       "fcntl",        "fcntl64",
+                                       "flock",        "getxattr",
+                                       "lgetxattr",    "fgetxattr",
+                                       "listxattr",    "llistxattr",
+                                       "flistxattr",   "name_to_handle_at"};
+
+// Writing: to the log in any thread.
+constexpr const char* kWritesLog[] = {"write", "writev", "sendto", "sendmsg"};
+
+constexpr const char* kServes[] = {"open",
+                                   "openat",
+                                   "openat2",
+                                   "pwrite64",
+                                   "pwritev",
+                                   "pwritev2",
+                                   "ftruncate",
+                                   "ftruncate64",
+                                   "truncate",
+                                   "fallocate",
+                                   "fsync",
+                                   "fdatasync",
+                                   "sync_file_range",
+                                   "syncfs",
+                                   "copy_file_range",
+                                   "splice",
+                                   "vmsplice",
+                                   "tee",
+                                   "sendfile",
+                                   "mkdirat",
+                                   "mknodat",
+                                   "symlinkat",
+                                   "linkat",
+                                   "unlinkat",
+                                   "renameat",
+                                   "renameat2",
+                                   "fchmod",
+                                   "fchmodat",
+                                   "fchmodat2",
+                                   "chmod",
+                                   "fchown",
+                                   "fchownat",
+                                   "lchown",
+                                   "chown",
+                                   "utimensat",
+                                   "utimensat_time64",
+                                   "setxattr",
+                                   "lsetxattr",
+                                   "fsetxattr",
+                                   "removexattr",
+                                   "lremovexattr",
+                                   "fremovexattr",
+                                   "open_by_handle_at",
+                                   "inotify_init1",
+                                   "inotify_add_watch",
+                                   "inotify_rm_watch",
+                                   "pipe2",
+                                   "dup",
+                                   "dup2",
+                                   "dup3",
+                                   "close_range",
+                                   "memfd_create",
+                                   "eventfd2",
+                                   "epoll_create1",
+                                   "epoll_ctl",
+                                   "epoll_wait",
+                                   "epoll_pwait",
+                                   "select",
+                                   "pselect6",
+                                   "connect",
+                                   "recvfrom",
+                                   "recvmsg",
+                                   "setsockopt",
+                                   "getsockopt",
+                                   "getsockname",
+                                   "getpeername",
+                                   "shutdown",
+                                   "setfsuid",
+                                   "setfsgid",
+                                   "setgroups",
+                                   "getgroups",
+                                   "capset",
+                                   "setreuid",
+                                   "umask",
+                                   "getcwd",
+                                   "chdir",
+                                   "fchdir",
+                                   "sched_setaffinity",
+                                   "setpriority",
+                                   "getpriority",
+                                   "ioprio_get",
+                                   "ioprio_set",
+                                   "kill",
+                                   "wait4",
+                                   "waitid",
+                                   "times"};
+
+// Calls that a daemon never makes, and an attacker needs.
+constexpr const char* kAttacks[] = {"execve",
+                                    "execveat",
+                                    "ptrace",
+                                    "process_vm_readv",
+                                    "process_vm_writev",
+                                    "process_madvise",
+                                    "pidfd_getfd",
+                                    "mount",
+                                    "umount2",
+                                    "move_mount",
+                                    "open_tree",
+                                    "fsopen",
+                                    "fsmount",
+                                    "fsconfig",
+                                    "fspick",
+                                    "mount_setattr",
+                                    "pivot_root",
+                                    "chroot",
+                                    "setns",
+                                    "unshare",
+                                    "bpf",
+                                    "perf_event_open",
+                                    "userfaultfd",
+                                    "keyctl",
+                                    "add_key",
+                                    "request_key",
+                                    "kexec_load",
+                                    "kexec_file_load",
+                                    "init_module",
+                                    "finit_module",
+                                    "delete_module",
+                                    "io_uring_setup",
+                                    "reboot",
+                                    "swapon",
+                                    "swapoff",
+                                    "iopl",
+                                    "ioperm",
+                                    "setuid",
+                                    "setgid",
+                                    "setresuid",
+                                    "setresgid",
+                                    "setregid",
+                                    "quotactl",
+                                    "fanotify_init",
+                                    "modify_ldt",
+                                    "personality",
+                                    "vhangup",
+                                    "acct",
+                                    "settimeofday",
+                                    "clock_settime",
+                                    "clock_adjtime",
+                                    "adjtimex",
+                                    "sethostname",
+                                    "setdomainname",
+                                    "syslog",
+                                    "kcmp",
+                                    "landlock_create_ruleset",
+                                    "bind",
+                                    "listen",
+                                    "accept",
+                                    "accept4",
+                                    "shmget",
+                                    "shmat",
+                                    "msgget",
+                                    "semget",
+                                    "mq_open"};
+
+// The call is not made, and the thread gets SIGSYS, whose handler tells the guard before the process ends. The kernel
+// itself would end the process with a core dump, which waits for threads that only the guard can unblock.
+constexpr std::uint32_t kEnds = SCMP_ACT_TRAP;
+
+/// Builds a filter. The first error stays and is returned by load().
+class Filter {
+ public:
+  explicit Filter(std::uint32_t otherwise) : filter_(seccomp_init(otherwise), &seccomp_release), otherwise_(otherwise) {
+    if (!filter_) return;
+    // no_new_privs is set already, with an error that is looked at.
+    note(seccomp_attr_set(filter_.get(), SCMP_FLTATR_CTL_NNP, 0));
+    note(seccomp_attr_set(filter_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
+    // A search tree in place of a list: some calls are made for each request.
+    note(seccomp_attr_set(filter_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
+  }
+
+  template <std::size_t N>
+  void add(std::uint32_t action, const char* const (&names)[N]) {
+    for (const char* const name : names)
+      add(action, name);
+  }
+  /// Adds a rule for a call whose arguments satisfy `conditions`.
+  template <class... Conditions>
+  void add(std::uint32_t action, const char* name, Conditions... conditions) {
+    const int number = seccomp_syscall_resolve_name(name);
+    if (!filter_ || number < 0 || action == otherwise_) return;
+    note(seccomp_rule_add(filter_.get(), action, number, sizeof...(conditions), conditions...));
+  }
+  template <class... Conditions>
+  void permit(const char* name, Conditions... conditions) {
+    add(SCMP_ACT_ALLOW, name, conditions...);
+  }
+
+  Result<void> load() {
+    if (!filter_) return codec::io_error(ENOMEM, "seccomp_init");
+    if (error_ != 0) return codec::io_error(error_, "seccomp_rule_add");
+    if (const int failed = seccomp_load(filter_.get()); failed != 0) return codec::io_error(-failed, "seccomp_load");
+    return {};
+  }
+
+ private:
+  void note(int result) {
+    if (result < 0 && error_ == 0) error_ = -result;
+  }
+
+  const std::unique_ptr<void, decltype(&seccomp_release)> filter_;
+  const std::uint32_t otherwise_;
+  int error_ = 0;
+};
+
+/// The conditions on an argument. The macros of libseccomp are C.
+scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
+  return {argument, SCMP_CMP_EQ, value, 0};
+}
+scmp_arg_cmp is_not(unsigned argument, std::uint64_t value) {
+  return {argument, SCMP_CMP_NE, value, 0};
+}
+/// The bits of `mask` are those of `bits`.
+scmp_arg_cmp has_bits(unsigned argument, std::uint64_t mask, std::uint64_t bits) {
+  return {argument, SCMP_CMP_MASKED_EQ, mask, bits};
+}
+
+/// Memory that can be executed is never made: no code is loaded once the mount serves.
+void permit_memory(Filter& filter) {
+  for (const char* const name : {"mmap", "mmap2", "mprotect"})
+    filter.permit(name, has_bits(2, PROT_EXEC, 0));
+  filter.permit("prctl", is(0, PR_SET_NAME));
+  filter.permit("prctl", is(0, PR_GET_NAME));
+  // Names of the C library's heaps: PR_SET_VMA.
+  filter.permit("prctl", is(0, 0x53564d41));
+}
+
+std::uint32_t action_of(Unexpected unexpected, int error) {
+  return unexpected == Unexpected::kills ? kEnds : SCMP_ACT_ERRNO(static_cast<std::uint32_t>(error));
+}
+
+}  // namespace
+
+bool has_syscall_filter() {
+  const std::uint32_t action = SECCOMP_RET_KILL_PROCESS;
+  return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+Result<void> filter_daemon(Unexpected unexpected) {
+  // ENOSYS: the C library takes an older call in place of one that is newer than these lists.
+  Filter filter(action_of(unexpected, ENOSYS));
+  filter.add(SCMP_ACT_ALLOW, kCommon);
+  filter.add(SCMP_ACT_ALLOW, kReadsFiles);
+  filter.add(SCMP_ACT_ALLOW, kWritesLog);
+  filter.add(SCMP_ACT_ALLOW, kServes);
+  filter.add(kEnds, kAttacks);
+  permit_memory(filter);
+  // Threads, but no processes. The flags of clone3() are in memory, where they cannot be examined.
+  filter.permit("clone", has_bits(0, CLONE_THREAD, CLONE_THREAD));
+  filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
+  filter.add(kEnds, "fork");
+  filter.add(kEnds, "vfork");
+  // The system log.
+  filter.permit("socket", is(0, AF_UNIX));
+  filter.add(kEnds, "socket", is_not(0, AF_UNIX));
+  // The C library asks whether a file is a terminal.
+  filter.permit("ioctl", is(1, TCGETS));
+  filter.permit("prlimit64", is(2, 0));
+  return filter.load();
+}
+
+Result<void> filter_decoder(Unexpected unexpected) {
+  Filter filter(action_of(unexpected, EPERM));
+  filter.add(SCMP_ACT_ALLOW, kCommon);
+  filter.add(SCMP_ACT_ALLOW, kReadsFiles);
+  filter.add(SCMP_ACT_ALLOW, kWritesLog);
+  permit_memory(filter);
+  constexpr std::uint64_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
+  filter.permit("open", has_bits(1, kChanges, 0));
+  filter.permit("openat", has_bits(2, kChanges, 0));
+  return filter.load();
+}
+
+}  // namespace cframefs::fs

@@ -1,0 +1,95 @@
+// What the filters of system calls take from a process, and from a thread that only decodes.
+#include "fs/sandbox/syscall_filter.h"
+
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace cframefs::fs {
+namespace {
+
+constexpr int kPossible = 100;
+constexpr int kNoFilter = 101;
+
+/// Returns what a call ends with in a process with the filters: its errno, kPossible, or minus the signal.
+int outcome(const std::function<codec::Result<void>()>& filter, const std::function<bool()>& call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (!filter()) ::_exit(kNoFilter);
+    errno = 0;
+    ::_exit(call() ? kPossible : errno);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+codec::Result<void> daemon_filter() {
+  return filter_daemon(Unexpected::fails);
+}
+codec::Result<void> strict_daemon_filter() {
+  return filter_daemon(Unexpected::kills);
+}
+codec::Result<void> decoder_filter() {
+  auto done = filter_daemon(Unexpected::fails);
+  return done ? filter_decoder(Unexpected::fails) : done;
+}
+
+bool opens(const char* path, int flags) {
+  return ::open(path, flags | O_CLOEXEC, 0600) >= 0;
+}
+bool maps(int protection) {
+  return ::mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+bool starts_thread() {
+  std::thread([] {}).join();
+  return true;
+}
+
+TEST(SyscallFilter, ADaemonServesAndStartsNothing) {
+  EXPECT_EQ(outcome(daemon_filter, [] { return opens("/dev/null", O_RDWR); }), kPossible);
+  EXPECT_EQ(outcome(daemon_filter, [] { return maps(PROT_READ | PROT_WRITE); }), kPossible);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::socket(AF_UNIX, SOCK_DGRAM, 0) >= 0; }), kPossible);
+  EXPECT_EQ(outcome(daemon_filter, starts_thread), kPossible);
+  EXPECT_EQ(outcome(daemon_filter, [] { return maps(PROT_READ | PROT_EXEC); }), ENOSYS);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::syscall(SYS_userfaultfd, 0) >= 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::socket(AF_NETLINK, SOCK_RAW, 0) >= 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
+}
+
+TEST(SyscallFilter, AnUnexpectedCallFailsOrEndsTheProcess) {
+  const auto call = [] { return ::syscall(SYS_sched_setscheduler, 0, 0, nullptr) == 0; };
+  EXPECT_EQ(outcome(daemon_filter, call), ENOSYS);
+  EXPECT_EQ(outcome(strict_daemon_filter, call), -SIGSYS);
+}
+
+TEST(SyscallFilter, AThreadThatDecodesOnlyReads) {
+  EXPECT_EQ(outcome(decoder_filter, [] { return opens("/dev/null", O_RDONLY); }), kPossible);
+  EXPECT_EQ(outcome(decoder_filter, [] { return maps(PROT_READ | PROT_WRITE); }), kPossible);
+  EXPECT_EQ(outcome(decoder_filter, [] { return opens("/dev/null", O_WRONLY); }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return opens("/dev/null", O_RDWR); }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return opens("/tmp", O_TMPFILE | O_WRONLY); }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return ::unlinkat(AT_FDCWD, "/no-such-file", 0) == 0; }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return ::fchmodat(AT_FDCWD, "/no-such-file", 0, 0) == 0; }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return ::socket(AF_UNIX, SOCK_DGRAM, 0) >= 0; }), EPERM);
+  EXPECT_EQ(outcome(decoder_filter, [] { return ::fork() >= 0; }), EPERM);
+  // The filter of the process stays in force.
+  EXPECT_EQ(outcome(decoder_filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
