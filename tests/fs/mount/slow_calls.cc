@@ -16,7 +16,11 @@
 // NO_MEMORY names a file: while it is there, no request can be received for want of memory, which makes the file
 // NO_MEMORY + ".reached".
 //
+// SHORT_READS: a read at an offset gets at most half of what it asks for, and each third is interrupted first.
+//
 // NO_INOTIFY: no directory can be watched, as where the limit on watches is reached.
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -85,6 +89,15 @@ void hold_read(int fd, off_t at) {
     usleep(1000);
 }
 
+/// Returns whether the call is interrupted; else how many bytes it may read.
+bool is_interrupted(std::size_t& nbytes) {
+  static const bool is_short = !given("SHORT_READS").empty();
+  static std::atomic<unsigned> calls{0};
+  if (!is_short) return false;
+  nbytes = std::max<std::size_t>(nbytes / 2, std::min<std::size_t>(nbytes, 1));
+  return ++calls % 3 == 0;
+}
+
 template <class Call>
 Call next(const char* name) {
   return reinterpret_cast<Call>(dlsym(RTLD_NEXT, name));
@@ -137,6 +150,10 @@ extern "C" ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
   static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread64");
   begin("pread", fd);
   hold_read(fd, offset);
+  if (is_interrupted(nbytes)) {
+    errno = EINTR;
+    return -1;
+  }
   return real(fd, buf, nbytes, offset);
 }
 
