@@ -27,7 +27,6 @@ namespace {
 
 using codec::Failure;
 using codec::load_be;
-using codec::SpecialValue;
 using codec::stale;
 using codec::unsupported;
 

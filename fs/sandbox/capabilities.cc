@@ -30,10 +30,11 @@ codec::Result<void> keep(std::uint64_t kept) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Sets sets{};
   if (::syscall(SYS_capget, &header, sets.data()) != 0) return codec::io_error(errno, "capget");
+  const std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3> masks = {static_cast<std::uint32_t>(kept),
+                                                                     static_cast<std::uint32_t>(kept >> 32)};
   for (std::size_t half = 0; half < sets.size(); ++half) {
-    const auto mask = static_cast<std::uint32_t>(kept >> (32 * half));
-    sets[half].permitted &= mask;
-    sets[half].effective &= mask;
+    sets[half].permitted &= masks[half];
+    sets[half].effective &= masks[half];
     sets[half].inheritable = 0;
   }
   if (::syscall(SYS_capset, &header, sets.data()) != 0) return codec::io_error(errno, "capset");
