@@ -176,7 +176,7 @@ std::optional<MountGuard::Answered> MountGuard::ask(GuardMessage request) {
   return receive(request.number);
 }
 
-std::optional<MountGuard::Answered> MountGuard::receive(std::uint64_t number) {
+std::optional<MountGuard::Answered> MountGuard::receive(std::uint64_t number) const {
   for (;;) {
     Answered answered;
     iovec data{&answered.answer, sizeof answered.answer};

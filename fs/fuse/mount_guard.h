@@ -65,7 +65,7 @@ class MountGuard {
     int descriptor = -1;
   };
   std::optional<Answered> ask(GuardMessage request);
-  std::optional<Answered> receive(std::uint64_t number) REQUIRES(request_mutex_);
+  std::optional<Answered> receive(std::uint64_t number) const REQUIRES(request_mutex_);
 
   static void* hold_life(void* self);
   void wait_for_end();
