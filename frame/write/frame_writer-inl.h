@@ -14,6 +14,9 @@ namespace cframefs::frame {
 /// Bytes of a sector. A disk writes a sector completely or not at all. The header begins at a sector boundary.
 inline constexpr std::size_t kSector = 512;
 
+/// Filesystems allocate and free whole blocks, of this size or a multiple of it.
+inline constexpr std::uint64_t kDiskBlock = 4096;
+
 /// A state that is written but not committed yet.
 struct FrameWriter::Next {
   std::vector<std::uint8_t> header;

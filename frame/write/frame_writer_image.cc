@@ -20,9 +20,6 @@ using codec::SpecialValue;
 
 namespace {
 
-/// Filesystems allocate whole blocks, of this size or a multiple of it.
-constexpr std::uint64_t kDiskBlock = 4096;
-
 /// The index of the next state may compress a little worse.
 constexpr std::uint64_t kSpareIndex = 64;
 

@@ -25,9 +25,6 @@ namespace {
 /// A rewrite must free at least this many bytes more than it copies.
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{32} << 10;
 
-/// Filesystems free whole blocks only.
-constexpr std::uint64_t kHoleUnit = 4096;
-
 }  // namespace
 
 std::uint64_t FrameWriter::dead_bytes() {
@@ -75,8 +72,8 @@ Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
   if (auto synced = writer_.sync_all(); !synced) return codec::Failure(synced.error());
   std::uint64_t punched = 0;
   for (const DeadRange& range : *dead) {
-    const std::uint64_t begin = (range.begin.value + kHoleUnit - 1) / kHoleUnit * kHoleUnit;
-    const std::uint64_t end = (range.begin.value + range.length) / kHoleUnit * kHoleUnit;
+    const std::uint64_t begin = (range.begin.value + kDiskBlock - 1) / kDiskBlock * kDiskBlock;
+    const std::uint64_t end = (range.begin.value + range.length) / kDiskBlock * kDiskBlock;
     if (begin >= end) continue;
     if (punched == 0) writer_.on_overwrite_();
     auto done = writer_.files_.allocate(writer_.file_->handle(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

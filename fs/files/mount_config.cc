@@ -68,7 +68,6 @@ const char* level_text(LogLevel level) {
   return "info";
 }
 
-/// Returns the lines of the options about owners, the mount's begin and end, and the log.
 const char* sandbox_text(Sandboxing mode) {
   switch (mode) {
     case Sandboxing::automatic:
@@ -81,6 +80,7 @@ const char* sandbox_text(Sandboxing mode) {
   return "strict";
 }
 
+/// Returns the lines of the options about owners, the mount's begin and end, the log and the sandbox.
 std::string life_lines(const MountOptions& options) {
   const ShownRights& shown = options.shown;
   const DaemonOptions& daemon = options.daemon;

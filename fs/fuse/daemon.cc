@@ -224,9 +224,12 @@ void unmount(const Served& served) {
 codec::Result<void> serve(const Served& served) {
   const MountOptions& options = served.options;
   if (auto entered = enter_sandbox(served); !entered) {
-    log_error(codec::describe(entered.error()));
-    unmount(served);
-    return entered;
+    if (options.daemon.sandbox == Sandboxing::strict) {
+      log_error(codec::describe(entered.error()));
+      unmount(served);
+      return entered;
+    }
+    log_warning("the sandbox is not complete: " + codec::describe(entered.error()));
   }
   served.guard.watch();
   std::function<bool()> is_kernel_writable;
@@ -254,6 +257,8 @@ codec::Result<void> serve(const Served& served) {
     log_error(codec::describe(ended.error()));
   }
   // Until now the guard has opened files for the log.
+  open_log_files_by({});
+  frame::examine_locks_by({});
   served.guard.dismiss();
   if (!ended) return codec::Failure(ended.error());
   return {};

@@ -1,6 +1,5 @@
 #include "fs/sandbox/sandbox.h"
 
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -35,9 +34,6 @@ constexpr bool kCanRestrict = true;
 #else
 constexpr bool kCanRestrict = true;
 #endif
-
-/// Directories beside the source that are read: the callers' groups and signals, the locks of files.
-constexpr std::array<const char*, 1> kRead = {"/proc"};
 
 /// The open directories of the rules.
 class Trees {
@@ -83,9 +79,8 @@ Result<void> give_up_files(int source, bool writes_source) {
   if (!directory) return Failure(directory.error());
   Trees trees;
   if (auto added = trees.add(*directory, writes_source); !added) return added;
-  for (const char* const path : kRead) {
-    if (auto added = trees.add(path, false); !added) return added;
-  }
+  // What callers are, and whether they still wait.
+  if (auto added = trees.add("/proc", false); !added) return added;
   return restrict_files(trees.all());
 }
 

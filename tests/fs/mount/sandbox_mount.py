@@ -116,6 +116,20 @@ class Sandbox(unittest.TestCase):
             with open(mount / "x", "rb") as file:
                 self.assertEqual(file.read(), b"written")
 
+    def test_auto_serves_with_a_warning_where_a_part_is_refused(self):
+        refused = {"REFUSED_CALL": "446"}  # landlock_restrict_self
+        with Mount(self.source, "sandbox=auto", mountpoint=self.mountpoint, before=[os.environ["NO_LANDLOCK"]],
+                   environment=refused) as mount:
+            self.assertEqual(mount.lines(), ["cframefs: warning: the sandbox is not complete: landlock_restrict_self: "
+                                             "Function not implemented"])
+            with open(mount / "x", "wb") as file:
+                file.write(b"written")
+        with self.assertRaises(AssertionError) as ended:
+            Mount(self.source, "sandbox=strict", mountpoint=self.mountpoint, before=[os.environ["NO_LANDLOCK"]],
+                  environment=refused)
+        self.assertIn("landlock_restrict_self", str(ended.exception))
+        self.assertFalse(mounting.is_mounted(self.mountpoint))
+
     def test_a_single_file_is_written_in_its_directory(self):
         with Mount(self.source) as mount, open(mount / "one", "wb") as file:
             file.write(b"before")
