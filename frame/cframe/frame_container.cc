@@ -64,7 +64,7 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   if ((*index)->count() == 0) return corrupt("the frame holds data but its index has no entry");
   parts.index = std::move(*index);
   const FrameParameters& parameters = parts.header.parameters;
-  const std::uint64_t index_length = static_cast<std::uint64_t>(parts.index->stored_bytes());
+  const auto index_length = static_cast<std::uint64_t>(parts.index->stored_bytes());
   auto seal = FrameSeal::find(parts.source, windows,
                               {.header_length = parameters.header_length,
                                .nbytes = parameters.nbytes,
