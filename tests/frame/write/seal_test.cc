@@ -130,7 +130,7 @@ TEST_F(SealTest, EveryCommitKeepsIt) {
     const std::int64_t count = writer->pending().chunk_count();
     switch (random() % 5) {
       case 0:
-        put(random() % static_cast<unsigned>(count));
+        put(static_cast<std::int64_t>(random() % static_cast<unsigned>(count)));
         break;
       case 1:
         // The short last chunk is stored with its full length before another one follows.
@@ -152,7 +152,7 @@ TEST_F(SealTest, EveryCommitKeepsIt) {
         break;
       }
       default: {
-        const std::int64_t chunk = random() % static_cast<unsigned>(count - 1);
+        const auto chunk = static_cast<std::int64_t>(random() % static_cast<unsigned>(count - 1));
         writer->store_zeros(ChunkNumber{chunk}, ChunkNumber{chunk + 1});
         std::fill_n(model_.plain.begin() + static_cast<std::ptrdiff_t>(chunk * kSealedChunk), kSealedChunk, 0);
       }

@@ -55,13 +55,17 @@ bool connects() {
   return fd >= 0;
 }
 
+pid_t given_process() {
+  return static_cast<pid_t>(std::strtol(given("HOLE_PROCESS").c_str(), nullptr, 10));
+}
+
 bool mounts() {
   // No such kind of filesystem.
   return mount("none", given("HOLE_DIRECTORY").c_str(), "no-such-kind", 0, nullptr) == 0 || errno == ENODEV;
 }
 
 bool traces() {
-  return ptrace(PTRACE_PEEKDATA, std::atoi(given("HOLE_PROCESS").c_str()), nullptr, nullptr) == 0 || errno == ESRCH;
+  return ptrace(PTRACE_PEEKDATA, given_process(), nullptr, nullptr) == 0 || errno == ESRCH;
 }
 
 bool loads_code() {
@@ -76,7 +80,7 @@ bool goes_through(const std::string& hole) {
   if (hole == "overwrite") return opens(directory + "/secret", O_WRONLY);
   if (hole == "create") return opens(directory + "/made", O_WRONLY | O_CREAT);
   if (hole == "remove") return unlinkat(AT_FDCWD, (directory + "/removed").c_str(), 0) == 0 || errno == ENOENT;
-  if (hole == "signal") return kill(std::atoi(given("HOLE_PROCESS").c_str()), 0) == 0;
+  if (hole == "signal") return kill(given_process(), 0) == 0;
   if (hole == "code") return loads_code();
   if (hole == "fork") return forks();
   if (hole == "execute") return executes();

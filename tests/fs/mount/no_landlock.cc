@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   const char* const refused = std::getenv("REFUSED_CALL");
-  const int call = refused == nullptr ? 444 : std::atoi(refused);
+  const int call = refused == nullptr ? 444 : static_cast<int>(std::strtol(refused, nullptr, 10));
   void* const filter = seccomp_init(SCMP_ACT_ALLOW);
   // The program may still run others that change their rights, as root.
   if (argc < 2 || filter == nullptr || seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, geteuid() == 0 ? 0 : 1) != 0 ||
