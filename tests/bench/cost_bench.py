@@ -3,11 +3,12 @@
 
     cost_bench.py --cframefs PROGRAM --cframe PROGRAM --client PROGRAM [--rounds N] [--only REGEX] [--json FILE]
 
-Method. 256 MiB of float32 are packed with 256 KiB blocks by lz4, zstd, and uncompressed, sealed and unsealed. A round does
-each work once with and once without, in random order, each in a fresh mount, with the stored files in the page cache. What
-is read is a new copy each time, because the place that a file has in memory changes the time by some percent and would stay
-the same for all rounds. The table has the median times, the median of the ratios of the rounds (above 1: the feature costs nothing), their spread, and
-the ratio of the processor time of the daemons. The last lines compare the sizes of the files.
+Method. 256 MiB of float32 are packed with 256 KiB blocks by lz4, zstd, and uncompressed, sealed and unsealed. A round
+does each work once with and once without, in random order, each in a fresh mount, with the stored files in the page
+cache. What is read is a new copy each time, because the place that a file has in memory changes the time by some
+percent and would stay the same for all rounds. The table has the median times, the median of the ratios of the rounds
+(above 1: the feature costs nothing), their spread, and the ratio of the processor time of the daemons. The last lines
+compare the sizes of the files.
 
 Exit status: 0, or 1 if a work failed.
 """

@@ -80,7 +80,7 @@ struct Expected {
   Bytes plain;
 };
 
-bool is_at_frame(codec::ByteView input) {
+bool may_be_frame(codec::ByteView input) {
   return input.size() >= frame::layout::kMinHeaderLength + frame::layout::kMinTrailerLength;
 }
 
@@ -356,7 +356,8 @@ void run_made_scripts(const FrameParts& parts, const std::vector<Expected>& expe
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned int seed) {
   const codec::ByteView input(data, size);
-  if (seed % 4 == 0 || !is_at_frame(input) || frame_length(input) > size) return LLVMFuzzerMutate(data, size, max_size);
+  if (seed % 4 == 0 || !may_be_frame(input) || frame_length(input) > size)
+    return LLVMFuzzerMutate(data, size, max_size);
   const std::uint64_t frame = frame_length(input);
   if (size == frame) {
     std::mt19937 random(seed);
@@ -371,7 +372,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 FUZZ_TARGET(structure)(const std::uint8_t* data, std::size_t size) {
   const codec::ByteView input(data, size);
-  if (!is_at_frame(input) || size > kMaxFrame) return 0;
+  if (!may_be_frame(input) || size > kMaxFrame) return 0;
   const std::shared_ptr<const frame::Container> container = open(input);
   if (!container || container->parameters().nbytes > test::kBudget) return 0;
   const auto parts = test::take_apart(input, *container, test::kChunks);
