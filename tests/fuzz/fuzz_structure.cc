@@ -173,8 +173,7 @@ class ScriptedFrame {
         expected_.pop_back();
         return expect_anything();
       case Kind::change_entry:
-        entry(edit.part).value += static_cast<std::int64_t>(hostile_value(edit.value));
-        return expect_anything();
+        return change_entry(entry(edit.part), hostile_value(edit.value));
       case Kind::change_header:
         return change_header(edit);
       case Kind::change_page:
@@ -256,6 +255,11 @@ class ScriptedFrame {
     check_size(number);
     // Only one chunk without a header has a size that is known.
     if (!has_chunks_of_one_size()) expect_anything();
+  }
+
+  void change_entry(test::FrameEntry& changed, std::uint64_t added) {
+    changed.value = static_cast<std::int64_t>(static_cast<std::uint64_t>(changed.value) + added);
+    expect_anything();
   }
 
   void change_header(const Edit& edit) {
