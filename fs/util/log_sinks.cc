@@ -108,13 +108,22 @@ SystemLogSink::SystemLogSink(std::string reserve)
 
 void SystemLogSink::sink_it_(const spdlog::details::log_msg& message) {
   // syslog(3) drops a line without notice if no program listens.
-  if (has_system_log()) {
+  if (system_log_listens()) {
     const std::string text = fmt::format("{} lines were lost while there was no system log", lost_);
     if (std::exchange(lost_, 0) > 0) system_log_->log(warning_like(message, text));
     return system_log_->log(message);
   }
   if (!reserve_.is_open() && !reserve_path_.empty()) static_cast<void>(reserve_.open(reserve_path_));
   append_to(reserve_, message, lost_);
+}
+
+/// A look costs more than a line in a file, and a store of thousands of damaged members makes as many lines.
+bool SystemLogSink::system_log_listens() {
+  if (look_again_ && Clock::now() < *look_again_) return false;
+  const bool listens = has_system_log();
+  look_again_.reset();
+  if (!listens) look_again_ = Clock::now() + kLookAgainAfter;
+  return listens;
 }
 
 bool has_system_log() {

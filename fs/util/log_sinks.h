@@ -4,6 +4,7 @@
 // written is counted, and the next line that can be written is preceded by one that reports the number.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,12 +62,18 @@ class SystemLogSink final : public spdlog::sinks::base_sink<std::mutex> {
   explicit SystemLogSink(std::string reserve);
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// A missing system log is looked for again after this time.
+  static constexpr std::chrono::milliseconds kLookAgainAfter{100};
+
   void sink_it_(const spdlog::details::log_msg& message) override;
   void flush_() override {}
+  bool system_log_listens();
 
   const std::string reserve_path_;
   LogFile reserve_;
   std::shared_ptr<spdlog::sinks::sink> system_log_;
+  std::optional<Clock::time_point> look_again_;  // set while there is no system log
   std::uint64_t lost_ = 0;
 };
 
