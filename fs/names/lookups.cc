@@ -75,6 +75,8 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
     if (!probe) return codec::Failure(probe.error());
     return attributes_.describe(*node, *probe);
   });
+  // What can be neither removed nor replaced need not have a node: the caller of stat(2) gets the error at once.
+  if (found && found->damage && mount_.is_read_only()) found = codec::Failure(*found->damage);
   if (!found) node_files_.forget(node->id, 1);
   return found;
 }

@@ -290,6 +290,19 @@ TEST_F(FilesystemReads, WhatLooksDamagedIsLoggedOnceItsStateHasLasted) {
   EXPECT_NE(said().find("x.b2frame"), std::string::npos);
 }
 
+TEST_F(FilesystemReads, WhatIsDamagedHasANodeOnlyIfItCanBeRemoved) {
+  directory_.write("x.b2frame", Bytes(200, 0x55));
+  let_settle("x");
+  const auto writable = filesystem_->names().lookup(kRootNode, "x");
+  ASSERT_TRUE(writable);
+  EXPECT_TRUE(writable->damage);
+  options_.read_only = true;
+  remount();
+  const auto found = filesystem_->names().lookup(kRootNode, "x");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().kind, codec::ErrorKind::corruption);
+}
+
 /// Counts how often the beginning of a frame is read to open it. Looks at the fixed header alone do not count.
 class OpenCountingFiles final : public test::ForwardingFiles {
  public:

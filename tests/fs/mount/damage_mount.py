@@ -121,6 +121,22 @@ class DamageWithKeptAttributes(Damage):
     OPTIONS = ("attr_timeout=60", "entry_timeout=60")
 
 
+class DamageReadOnly(Damage):
+    OPTIONS = ("ro",)
+
+    def test_it_is_renamed_and_removed(self):
+        for name, path in self.each():
+            with self.subTest(name):
+                self.assertRaises(OSError, os.rename, path, path + "-away")
+                self.assertRaises(OSError, os.unlink, path)
+                self.assertEqual(self.bytes_of(name + ".b2frame"), self.stored[name + ".b2frame"])
+
+    def test_a_good_file_is_moved_over_it(self):
+        for name, path in self.each():
+            with self.subTest(name):
+                self.assertRaises(OSError, os.rename, self.mount / "good", path)
+
+
 class Limits(unittest.TestCase):
     """The daemon has few descriptors: that is the answer to one call, and never remembered as damage."""
 
