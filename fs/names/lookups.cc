@@ -73,10 +73,11 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
   auto found = or_no_memory([&]() -> codec::Result<Attributes> {
     auto probe = attributes_.probe_node(*node);
     if (!probe) return codec::Failure(probe.error());
+    // What can be neither removed nor replaced need not have a node: the caller of stat(2) gets the error at once. A
+    // frame that has just changed gets one, so that stat(2) and open(2) look once more.
+    if (probe->damage && !probe->identity.racy && mount_.is_read_only()) return codec::Failure(*probe->damage);
     return attributes_.describe(*node, *probe);
   });
-  // What can be neither removed nor replaced need not have a node: the caller of stat(2) gets the error at once.
-  if (found && found->damage && mount_.is_read_only()) found = codec::Failure(*found->damage);
   if (!found) node_files_.forget(node->id, 1);
   return found;
 }

@@ -298,6 +298,13 @@ TEST_F(FilesystemReads, WhatIsDamagedHasANodeOnlyIfItCanBeRemoved) {
   EXPECT_TRUE(writable->damage);
   options_.read_only = true;
   remount();
+  // As between two writes of a program that appends to it.
+  disk_.keeps_changing = true;
+  const auto changing = filesystem_->names().lookup(kRootNode, "x");
+  ASSERT_TRUE(changing);
+  EXPECT_TRUE(changing->damage);
+  disk_.keeps_changing = false;
+  let_settle("x");
   const auto found = filesystem_->names().lookup(kRootNode, "x");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, codec::ErrorKind::corruption);
