@@ -40,6 +40,11 @@ class FileSource final : public ByteSource {
     if (at.value >= size_) return;
     files_.prefetch(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
+  bool is_remote() const override { return files_.is_remote(); }
+  void expect(FileOffset at, std::uint64_t length) const override {
+    if (at.value >= size_) return;
+    files_.expect(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
   std::uint64_t zeros(FileOffset at) const override {
     if (at.value >= size_ || !has_holes()) return 0;
     const auto data = files_.seek(file_, FileOffset{begin_.value + at.value}, SEEK_DATA);

@@ -28,6 +28,10 @@ class ByteSource {
   virtual Result<void> read(FileOffset at, ByteSpan into) const = 0;
   /// Starts to read the range into the page cache, if the source is a file. Best effort.
   virtual void prefetch(FileOffset /*at*/, std::uint64_t /*length*/) const {}
+  /// Returns whether each read may be a request to another machine, so that one large read is better than several.
+  virtual bool is_remote() const { return false; }
+  /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
+  virtual void expect(FileOffset /*at*/, std::uint64_t /*length*/) const {}
   /// Returns the file offset of byte 0 of this source, for messages.
   virtual FileOffset base_offset() const { return FileOffset{0}; }
   /// Returns the name of this file within its container, for messages; empty if the container is one file.

@@ -460,6 +460,8 @@ class SystemFiles final : public FileOps {
 
 }  // namespace
 
+void RangeHints::expect(OpenFile /*file*/, FileOffset /*at*/, std::uint64_t /*length*/) {}
+
 Result<OpenFile> ReadFileOps::open_named(const std::string& path, int flags) {
   return system_files().open_named(path, flags);
 }

@@ -21,6 +21,8 @@ class OverlaySource final : public ByteSource {
   FileOffset base_offset() const override { return rest_->base_offset(); }
   std::string label() const override { return rest_->label(); }
 
+  bool is_remote() const override { return rest_->is_remote(); }
+  void expect(FileOffset at, std::uint64_t length) const override { rest_->expect(at, length); }
   std::uint64_t zeros(FileOffset at) const override { return at.value >= head_.size() ? rest_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (auto done = rest_->read(at, into); !done) return done;

@@ -21,6 +21,7 @@
 #include "codec/base/error.h"
 #include "frame/base/coordinates.h"
 #include "frame/io/file_version.h"
+#include "frame/io/range_hints.h"
 
 namespace cframefs::frame {
 
@@ -52,10 +53,8 @@ struct DirectoryEntry {
   unsigned char type = 0;  // DT_*, never DT_UNKNOWN
 };
 
-class ReadFileOps {
+class ReadFileOps : public RangeHints {
  public:
-  virtual ~ReadFileOps() = default;
-
   /// Opens `path`, which is resolved beneath `dir` ("." is `dir` itself). `flags` as open(2); O_CLOEXEC is added.
   virtual Result<OpenFile> open_at(OpenFile dir, const std::string& path, int flags) = 0;
   /// Opens a path from the command line, resolved as open(2) does, including symbolic links. `flags`: O_CLOEXEC is

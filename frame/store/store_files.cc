@@ -361,6 +361,15 @@ void StoreFiles::prefetch(OpenFile file, FileOffset at, std::uint64_t length) {
   }
 }
 
+void StoreFiles::expect(OpenFile file, FileOffset at, std::uint64_t length) {
+  const auto known = opened(file);
+  if (known && known->leaf) {
+    known->leaf->expect(at, length);
+  } else {
+    base_.expect(file, at, length);
+  }
+}
+
 Result<struct stat> StoreFiles::status(OpenFile file) {
   const auto known = opened(file);
   if (!known || known->is_member) return base_.status(file);

@@ -25,6 +25,10 @@ class RangeSource final : public ByteSource {
   void prefetch(FileOffset at, std::uint64_t length) const override {
     if (at.value < size_) whole_->prefetch(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
+  bool is_remote() const override { return whole_->is_remote(); }
+  void expect(FileOffset at, std::uint64_t length) const override {
+    if (at.value < size_) whole_->expect(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
   FileOffset base_offset() const override { return FileOffset{whole_->base_offset().value + begin_.value}; }
   std::string label() const override { return whole_->label(); }
 

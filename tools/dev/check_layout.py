@@ -29,6 +29,7 @@ DIRECTORIES = [
     'codec/base', 'codec/format', 'codec/filter', 'codec/stream', 'codec',
     'frame/base', 'frame/io', 'frame/container', 'frame/cframe', 'frame/compat', 'frame/numpy', 'frame/array', 'frame/open',
     'frame/write', 'frame/repair', 'frame/store',
+    'frame/remote/http', 'frame/remote/access', 'frame/remote/objects', 'frame/remote/listings', 'frame/remote',
     'fs/util', 'fs/sandbox', 'fs/caller', 'fs/kernel', 'fs/read', 'fs/write', 'fs/tree',
     'fs/mount', 'fs/coherence', 'fs/frames', 'fs/files', 'fs/attributes', 'fs/names', 'fs', 'fs/fuse',
     'tools', 'tools/lib', 'tools/stream', 'tools/cframe', 'tools/cframefs',

@@ -8,6 +8,7 @@ build_packages=(
   g++ meson ninja-build pkg-config scdoc
   fuse3 libfuse3-dev libspdlog-dev libfmt-dev
   libzstd-dev liblz4-dev libdeflate-dev libsnappy-dev libzfp-dev libhwy-dev libssl-dev zlib1g-dev libxxhash-dev libseccomp-dev
+  libcurl4-openssl-dev libexpat1-dev
   libboost-dev libboost-filesystem-dev libexpected-dev libcli11-dev nlohmann-json3-dev libutfcpp-dev
 )
 

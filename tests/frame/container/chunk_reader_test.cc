@@ -39,8 +39,13 @@ class CountingSource final : public frame::ByteSource {
     return {};
   }
   frame::FileOffset base_offset() const override { return frame::FileOffset{1000}; }
+  bool is_remote() const override { return remote; }
+  void expect(frame::FileOffset at, std::uint64_t length) const override { expected.emplace_back(at.value, length); }
   std::size_t reads() const { return reads_.exchange(0); }
   std::size_t count() const { return count_.exchange(0); }
+
+  mutable std::vector<std::pair<std::uint64_t, std::uint64_t>> expected;
+  bool remote = false;
 
  private:
   const Bytes bytes_;
@@ -101,6 +106,39 @@ codec::Result<Bytes> decode_blocks(const ChunkReader& reader, std::uint32_t firs
   codec::DecodeContext context;
   if (auto done = reader.decode(context, first, outs, reference); !done) return codec::Failure(done.error());
   return bytes;
+}
+
+TEST(ChunkReader, ARemoteSourceLearnsHowFarAShortChunkReaches) {
+  const Bytes plain = noise(100000);
+  const Bytes chunk = test::raw_block_chunk(plain, 1000);
+  FrameBuilder builder = frame_of(chunk, plain.size());
+  builder.nbytes = static_cast<std::int64_t>(2 * plain.size());
+  builder.chunk_section.insert(builder.chunk_section.end(), chunk.begin(), chunk.end());
+  builder.index = test::plain_index({0, static_cast<std::int64_t>(chunk.size())});
+  for (const bool remote : {false, true}) {
+    auto source = std::make_shared<CountingSource>(builder.build());
+    source->remote = remote;
+    const auto container = frame::open_cframe(source, std::make_shared<frame::IndexCache>());
+    ASSERT_TRUE(container) << describe(container.error());
+    const std::uint64_t begin = (*container)->locate_chunk(ChunkNumber{0})->offset.value;
+    ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
+    if (!remote) {
+      EXPECT_TRUE(source->expected.empty());
+      continue;
+    }
+    ASSERT_EQ(source->expected.size(), 1U);
+    EXPECT_EQ(source->expected.front(), std::pair(begin, std::uint64_t{chunk.size()}));
+  }
+}
+
+TEST(ChunkReader, OfAChunkOfMoreThanAMebibyteNothingIsExpected) {
+  const Bytes plain = noise((std::size_t{1} << 20) + 100);
+  auto source = std::make_shared<CountingSource>(frame_of(test::raw_block_chunk(plain, 1000), plain.size()).build());
+  source->remote = true;
+  const auto container = frame::open_cframe(source, std::make_shared<frame::IndexCache>());
+  ASSERT_TRUE(container) << describe(container.error());
+  ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
+  EXPECT_TRUE(source->expected.empty());
 }
 
 TEST(ChunkReader, OpeningTakesOneShortRead) {

@@ -1,0 +1,23 @@
+// What readers of a file tell in advance, for files whose reads may be requests to another machine.
+//
+// Thread safety: all members may run concurrently. Errors: none; hints change no result.
+#pragma once
+
+#include <cstdint>
+
+#include "frame/base/coordinates.h"
+
+namespace cframefs::frame {
+
+struct OpenFile;
+
+class RangeHints {
+ public:
+  virtual ~RangeHints() = default;
+  /// Returns whether each read may be a request to another machine, so that one large read is better than several.
+  virtual bool is_remote() const { return false; }
+  /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
+  virtual void expect(OpenFile file, FileOffset at, std::uint64_t length);
+};
+
+}  // namespace cframefs::frame

@@ -1,0 +1,176 @@
+#include "frame/remote/http/curl_transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "frame/remote/http/background_thread.h"
+
+namespace cframefs::frame {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr long kMostConnections = 64;
+constexpr std::chrono::milliseconds kLongestSleep{60'000};
+
+bool is_curl_ready() {
+  static const bool is_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return is_ready;
+}
+
+}  // namespace
+
+CurlTransport::CurlTransport(CurlOptions options)
+    : options_(std::move(options)), sessions_(nullptr, curl_share_cleanup), multi_(nullptr, curl_multi_cleanup) {}
+
+CurlTransport::~CurlTransport() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+/// Starts the thread unless it runs.
+Result<void> CurlTransport::start_thread() {
+  if (thread_.joinable()) return {};
+  if (!is_curl_ready()) return codec::io_error(ENOMEM, "start libcurl");
+  sessions_.reset(curl_share_init());
+  multi_.reset(curl_multi_init());
+  if (!sessions_ || !multi_) return codec::io_error(ENOMEM, "start libcurl");
+  // Only the thread uses what is shared, so that no locks are needed.
+  curl_share_setopt(sessions_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+  curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAX_TOTAL_CONNECTIONS, kMostConnections);
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAX_HOST_CONNECTIONS, kMostConnections);
+  curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, kMostConnections);
+  auto started = start_background_thread([this] { run(); });
+  if (!started) return codec::Failure(started.error());
+  thread_ = std::move(*started);
+  return {};
+}
+
+void CurlTransport::start(HttpRequest request, Time until, Done done) {
+  auto exchange = std::make_unique<CurlExchange>(std::move(request), until, std::move(done));
+  Result<void> started;
+  {
+    codec::MutexLock lock(mutex_);
+    started = is_stopped_ ? exchange->failure(ECANCELED, "the transport is stopped") : start_thread();
+    if (started) arrivals_.push_back(std::exchange(exchange, nullptr));
+  }
+  if (exchange) {
+    exchange->report(codec::Failure(started.error()));
+  } else {
+    curl_multi_wakeup(multi_.get());
+  }
+}
+
+void CurlTransport::stop() {
+  bool has_thread = false;
+  {
+    codec::MutexLock lock(mutex_);
+    is_stopped_ = true;
+    has_thread = multi_ != nullptr;
+  }
+  if (has_thread) curl_multi_wakeup(multi_.get());
+}
+
+void CurlTransport::run() {
+  while (take_arrivals()) {
+    int transfers = 0;
+    const CURLMcode performed = curl_multi_perform(multi_.get(), &transfers);
+    finish_ended();
+    finish_late();
+    const CURLMcode waited =
+        performed == CURLM_OK ? curl_multi_poll(multi_.get(), nullptr, 0, patience(), nullptr) : performed;
+    while (waited != CURLM_OK && !running_.empty())
+      finish(running_.begin(), running_.begin()->second->failure(EIO, curl_multi_strerror(waited)));
+  }
+  while (!running_.empty())
+    finish(running_.begin(), running_.begin()->second->failure(ECANCELED, "the transport is stopped"));
+}
+
+/// Returns false if the transport is stopped.
+bool CurlTransport::take_arrivals() {
+  std::vector<std::unique_ptr<CurlExchange>> arrived;
+  bool is_stopped = false;
+  {
+    codec::MutexLock lock(mutex_);
+    arrived.swap(arrivals_);
+    is_stopped = is_stopped_;
+  }
+  for (auto& exchange : arrived) {
+    if (is_stopped) {
+      exchange->report(exchange->failure(ECANCELED, "the transport is stopped"));
+    } else {
+      add(std::move(exchange));
+    }
+  }
+  return !is_stopped;
+}
+
+void CurlTransport::add(std::unique_ptr<CurlExchange> exchange) {
+  if (exchange->until() <= Clock::now()) {
+    exchange->report(exchange->late());
+    return;
+  }
+  auto handle = exchange->prepare(options_, sessions_.get());
+  if (handle && curl_multi_add_handle(multi_.get(), *handle) != CURLM_OK)
+    handle = exchange->failure(ENOMEM, "libcurl takes no more requests");
+  if (!handle) {
+    exchange->report(codec::Failure(handle.error()));
+    return;
+  }
+  const Time until = exchange->until();
+  running_.emplace(until, std::move(exchange));
+}
+
+CurlTransport::Running::iterator CurlTransport::find(const CurlExchange* exchange) {
+  const auto [first, last] = running_.equal_range(exchange->until());
+  return std::find_if(first, last, [exchange](const auto& running) { return running.second.get() == exchange; });
+}
+
+void CurlTransport::finish(Running::iterator exchange, codec::Failure failure) {
+  const std::unique_ptr<CurlExchange> ended = std::move(exchange->second);
+  running_.erase(exchange);
+  curl_multi_remove_handle(multi_.get(), ended->handle());
+  ended->report(std::move(failure));
+}
+
+/// Reports the requests that curl has ended; those that were redirected go on.
+void CurlTransport::finish_ended() {
+  int more = 0;
+  while (const CURLMsg* const message = curl_multi_info_read(multi_.get(), &more)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;  // NOLINT(cppcoreguidelines-pro-type-union-access): libcurl's
+    void* exchange = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+    const auto at = find(static_cast<const CurlExchange*>(exchange));
+    if (at == running_.end()) continue;
+    std::unique_ptr<CurlExchange> ended = std::move(at->second);
+    running_.erase(at);
+    curl_multi_remove_handle(multi_.get(), ended->handle());
+    const auto is_complete = ended->end(code);
+    if (!is_complete) {
+      ended->report(codec::Failure(is_complete.error()));
+    } else if (*is_complete) {
+      ended->report();
+    } else {
+      add(std::move(ended));
+    }
+  }
+}
+
+void CurlTransport::finish_late() {
+  const Time now = Clock::now();
+  while (!running_.empty() && running_.begin()->first <= now)
+    finish(running_.begin(), running_.begin()->second->late());
+}
+
+/// Returns the milliseconds until the first deadline; curl wakes earlier for its own timers.
+int CurlTransport::patience() const {
+  if (running_.empty()) return static_cast<int>(kLongestSleep.count());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(running_.begin()->first - Clock::now());
+  return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), kLongestSleep).count());
+}
+
+}  // namespace cframefs::frame

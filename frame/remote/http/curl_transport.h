@@ -1,0 +1,66 @@
+// Requests to servers by libcurl: one thread with an event loop carries all of them.
+//
+// Connections are kept and shared, HTTP/2 is used where a server has it, and at most 64 connections are open. TLS is
+// always verified. Proxies: the variables http_proxy, https_proxy, all_proxy and no_proxy, as curl reads them.
+//
+// The thread starts with the first request, and a forked child has no copy of it: a daemon forks before its first
+// request, or makes another CurlTransport in the child.
+//
+// Thread safety: internally synchronised; the destructor runs in no thread of the transport. Ownership: owns its thread
+// and connections. Errors: those of HttpTransport and CurlExchange; io EAGAIN if the thread cannot be started.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <curl/curl.h>
+
+#include "codec/base/mutex.h"
+#include "frame/remote/http/curl_exchange.h"
+#include "frame/remote/http/http.h"
+
+namespace cframefs::frame {
+
+class CurlTransport final : public HttpTransport {
+ public:
+  explicit CurlTransport(CurlOptions options = {});
+  /// Ends all requests, as stop() does, and waits until their `done` have returned.
+  ~CurlTransport() override;
+  CurlTransport(const CurlTransport&) = delete;
+  CurlTransport& operator=(const CurlTransport&) = delete;
+
+  /// After stop(), or if the thread cannot be started, `done` is called by the caller's thread.
+  void start(HttpRequest request, Time until, Done done) override;
+  /// Does not wait: the thread calls each `done` soon.
+  void stop() override;
+
+ private:
+  using Running = std::multimap<Time, std::unique_ptr<CurlExchange>>;  // by deadline
+
+  Result<void> start_thread() REQUIRES(mutex_);
+  void run();
+  bool take_arrivals();
+  void add(std::unique_ptr<CurlExchange> exchange);
+  void finish_ended();
+  void finish_late();
+  void finish(Running::iterator exchange, codec::Failure failure);
+  Running::iterator find(const CurlExchange* exchange);
+  int patience() const;
+
+  const CurlOptions options_;
+
+  codec::Mutex mutex_;
+  std::vector<std::unique_ptr<CurlExchange>> arrivals_ GUARDED_BY(mutex_);
+  bool is_stopped_ GUARDED_BY(mutex_) = false;
+
+  // Set before the thread starts. Used by it alone, except to wake it.
+  std::unique_ptr<CURLSH, CURLSHcode (*)(CURLSH*)> sessions_;
+  std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi_;
+  Running running_;
+
+  std::thread thread_;
+};
+
+}  // namespace cframefs::frame

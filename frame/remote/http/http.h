@@ -1,0 +1,58 @@
+// Requests to an HTTP server and its answers, and the interface of what carries them.
+//
+// Thread safety: HttpTransport may be used by all threads; the rest are values. Ownership: values.
+// Errors: io with the errno of the network (EHOSTUNREACH: no connection; ETIMEDOUT; ECANCELED after stop());
+// unsupported for an answer that no reader may use. The statuses of answers: http_status.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/base/bytes.h"
+#include "codec/base/error.h"
+
+namespace cframefs::frame {
+
+using codec::Result;
+
+struct HttpHeader {
+  std::string name;
+  std::string value;
+};
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;  // absolute, percent-encoded
+  std::vector<HttpHeader> headers;
+  std::string body;
+  std::uint64_t most_body = 0;    // bytes; a longer body of a 2xx answer ends the request: unsupported
+  bool follows_redirects = true;  // at most 5, http and https only
+};
+
+struct HttpAnswer {
+  int status = 0;
+  std::vector<HttpHeader> headers;  // of the last answer, redirects not counted; names as the server spells them
+  std::vector<std::uint8_t> body;   // of an answer that is not 2xx: its first 64 KiB
+
+  /// Returns the value of a header, compared without case; the last one if there are several. Empty if there is none.
+  std::string_view header(std::string_view name) const;
+};
+
+class HttpTransport {
+ public:
+  using Done = std::function<void(Result<HttpAnswer>)>;
+  using Time = std::chrono::steady_clock::time_point;
+
+  virtual ~HttpTransport() = default;
+  /// Sends one request, once. Calls `done` exactly once, from a thread of the transport, which `done` must not block;
+  /// also if `until` passes (ETIMEDOUT) or the transport is stopped (ECANCELED).
+  virtual void start(HttpRequest request, Time until, Done done) = 0;
+  /// Ends all requests, and each later one at once, with ECANCELED.
+  virtual void stop() = 0;
+};
+
+}  // namespace cframefs::frame

@@ -1,0 +1,213 @@
+#include "frame/remote/objects/disk_cache.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+
+namespace cframefs::frame {
+namespace {
+
+constexpr std::uint64_t kMeasureEach = 8;  // some sub-directory is measured after this many kept blocks
+constexpr unsigned kMeasuredAtOnce = 8;    // sub-directories with counts that are not known, for each kept block
+constexpr int kEvictionRounds = 32;
+constexpr unsigned kSampled = 4;          // sub-directories among which the least recently used block is looked for
+constexpr std::int64_t kTouchAfter = 60;  // seconds
+constexpr std::uint64_t kMostFile = std::uint64_t{1} << 62;
+
+std::int64_t steady_seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+/// Returns some of the sub-directories whose counts `is_chosen` accepts, different ones, in random order.
+template <class Chosen>
+std::vector<unsigned> sample(const DiskBudget::Counts& counts, std::size_t most, const Chosen& is_chosen) {
+  std::vector<unsigned> all;
+  for (unsigned directory = 0; directory < DiskBudget::kDirectories; ++directory) {
+    if (is_chosen(counts.at(directory))) all.push_back(directory);
+  }
+  const std::size_t count = std::min(most, all.size());
+  for (std::size_t i = 0; i < count; ++i)
+    std::swap(all[i], all[i + random_number() % (all.size() - i)]);
+  all.resize(count);
+  return all;
+}
+
+/// Reads header and body of an open block file. Returns false if it has another size or cannot be read.
+bool read_block(int fd, DiskBlockHeader& header, std::vector<std::uint8_t>& body) {
+  std::array<struct iovec, 2> parts{};
+  parts[0] = {header.data(), header.size()};
+  parts[1] = {body.data(), body.size()};
+  return ::preadv(fd, parts.data(), static_cast<int>(parts.size()), 0) ==
+         static_cast<ssize_t>(header.size() + body.size());
+}
+
+/// Notes that the block was used, at most once a minute.
+void touch(int fd, const struct stat& status) {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  if (now.tv_sec - status.st_mtim.tv_sec >= kTouchAfter) ::futimens(fd, nullptr);
+}
+
+}  // namespace
+
+codec::Result<std::unique_ptr<DiskCache>> DiskCache::open(const std::string& directory, std::uint64_t most_bytes,
+                                                          unsigned free_percent) {
+  auto root = open_cache_directory(directory);
+  if (!root) return codec::Failure(root.error());
+  return std::unique_ptr<DiskCache>(new DiskCache(std::move(*root), most_bytes, free_percent));
+}
+
+DiskCache::DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent)
+    : root_(std::move(root)), most_bytes_(most_bytes), free_percent_(free_percent), budget_(root_.number()) {}
+
+void DiskCache::unbook(unsigned directory, std::uint64_t bytes) {
+  static_cast<void>(budget_.add(directory, -static_cast<std::int64_t>(std::min(bytes, kMostFile))));
+}
+
+/// Removes a file of `bytes`. Returns false if another process has.
+bool DiskCache::remove(int subdirectory, const DiskBlockPlace& place, std::uint64_t bytes) {
+  const std::string taken = take_away(subdirectory, place.name);
+  if (taken.empty()) return false;
+  unbook(place.directory, bytes);
+  return ::unlinkat(subdirectory, taken.c_str(), 0) == 0;
+}
+
+std::optional<std::vector<std::uint8_t>> DiskCache::find(const std::string& state, std::uint64_t block) {
+  if (!keeps()) return std::nullopt;
+  const auto key = DiskBlockKey::of(state, block);
+  const auto place = place_of(key);
+  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
+  if (!subdirectory.is_open()) return std::nullopt;
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const SystemFd fd(::openat(subdirectory.number(), place.name.c_str(), kFlags));
+  if (!fd.is_open()) {
+    if (errno == ELOOP) remove(subdirectory.number(), place, 0);
+    return std::nullopt;
+  }
+  struct stat status {};
+  if (::fstat(fd.number(), &status) != 0) return std::nullopt;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  DiskBlockHeader header{};
+  std::vector<std::uint8_t> body;
+  bool is_block = S_ISREG(status.st_mode) && size > header.size() && size <= header.size() + kBlockBytes;
+  if (is_block) {
+    body.resize(size - header.size());
+    is_block = read_block(fd.number(), header, body) && holds_block(header, key, body);
+  }
+  if (!is_block) {
+    remove(subdirectory.number(), place, S_ISREG(status.st_mode) ? size : 0);
+    return std::nullopt;
+  }
+  touch(fd.number(), status);
+  return body;
+}
+
+bool DiskCache::may_have(const std::string& state, std::uint64_t block) {
+  if (!keeps()) return false;
+  const auto place = place_of(DiskBlockKey::of(state, block));
+  const std::string path = directory_name(place.directory) + '/' + place.name;
+  return ::faccessat(root_.number(), path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void DiskCache::keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) {
+  const std::uint64_t size = kDiskBlockHeader + bytes.size();
+  if (!keeps() || bytes.empty() || bytes.size() > kBlockBytes || size > most_bytes_) return;
+  const auto key = DiskBlockKey::of(state, block);
+  const auto place = place_of(key);
+  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, true);
+  if (!subdirectory.is_open()) return;
+  struct stat status {};
+  const bool is_kept = ::fstatat(subdirectory.number(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
+  if (is_kept) return;
+  NewBlockFile file(subdirectory.number(), size);
+  if (!file.is_open() || !reserve(place.directory, size)) return;
+  const int failure = file.write_as(place.name, header_of(key, bytes), bytes);
+  if (failure != 0) unbook(place.directory, size);
+  if (failure == ENOSPC || failure == EDQUOT) {
+    looked_at_ = steady_seconds();
+    is_short_ = true;
+  }
+}
+
+/// Books bytes for a file, which exists already. Removes others if there is no room. Returns false if it must not be
+/// written.
+bool DiskCache::reserve(unsigned directory, std::uint64_t bytes) {
+  auto counts = budget_.counts();
+  if (!counts) return false;
+  const auto not_known = [](const DiskBudget::Count& count) { return !count.is_known(); };
+  auto measured = sample(*counts, kMeasuredAtOnce, not_known);
+  if (not_known(counts->at(directory)) && std::find(measured.begin(), measured.end(), directory) == measured.end()) {
+    measured.push_back(directory);
+  }
+  for (const unsigned each : measured)
+    measure(each, *counts, each == directory ? bytes : 0);
+  if (kept_.fetch_add(1) % kMeasureEach == kMeasureEach - 1) {
+    const auto any = static_cast<unsigned>(random_number() % DiskBudget::kDirectories);
+    measure(any, *counts, any == directory ? bytes : 0);
+  }
+  if (is_disk_short()) {
+    static_cast<void>(evict(*counts, bytes));
+    return false;
+  }
+  counts = budget_.add(directory, static_cast<std::int64_t>(bytes));
+  for (int round = 0; counts && DiskBudget::total(*counts) > most_bytes_ && round < kEvictionRounds; ++round)
+    counts = evict(*counts, DiskBudget::total(*counts) - most_bytes_);
+  if (counts && DiskBudget::total(*counts) <= most_bytes_) return true;
+  unbook(directory, bytes);
+  return false;
+}
+
+/// Looks through a sub-directory and corrects its count, which was that of `counts` before. `unbooked`: bytes of it
+/// that are booked later.
+void DiskCache::measure(unsigned directory, const DiskBudget::Counts& counts, std::uint64_t unbooked) {
+  const std::uint64_t found = content_of(root_.number(), directory).bytes;
+  const std::uint64_t bytes = found - std::min(found, unbooked);
+  static_cast<void>(budget_.correct(directory, counts.at(directory), bytes));
+}
+
+/// Removes at least `bytes`, if some random sub-directories have as many, of what was used least recently in them.
+std::optional<DiskBudget::Counts> DiskCache::evict(const DiskBudget::Counts& counts, std::uint64_t bytes) {
+  const auto sampled =
+      sample(counts, kSampled, [](const DiskBudget::Count& count) { return count.is_known() && count.bytes != 0; });
+  std::vector<DiskBlockFile> files;
+  std::uint64_t all = 0;
+  for (const unsigned directory : sampled) {
+    const auto content = content_of(root_.number(), directory);
+    files.insert(files.end(), content.blocks.begin(), content.blocks.end());
+    all += content.bytes;
+    if (content.bytes != counts.at(directory).bytes) {
+      static_cast<void>(budget_.correct(directory, counts.at(directory), content.bytes));
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const DiskBlockFile& one, const DiskBlockFile& other) { return one.used < other.used; });
+  const std::uint64_t wanted = std::max(bytes, all / 16);  // a large sub-directory is not looked through for each block
+  std::uint64_t freed = 0;
+  for (auto file = files.begin(); file != files.end() && freed < wanted; ++file) {
+    const SystemFd subdirectory = open_subdirectory(root_.number(), file->directory, false);
+    if (!subdirectory.is_open() || !remove(subdirectory.number(), {file->directory, file->name}, file->bytes)) continue;
+    freed += file->bytes;
+  }
+  return budget_.counts();
+}
+
+/// Looks at the free space at most once a second.
+bool DiskCache::is_disk_short() {
+  const std::int64_t now = steady_seconds();
+  if (looked_at_.exchange(now) == now) return is_short_;
+  struct statvfs status {};
+  is_short_ = ::fstatvfs(root_.number(), &status) == 0 && status.f_blocks > 0 &&
+              status.f_bavail < status.f_blocks / 100 * free_percent_;
+  return is_short_;
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,58 @@
+// A RangeStore in a directory: one file for each block, named by a digest of the state and the number of the block.
+//
+// A file is written under a temporary name and then renamed; it is not synced, because a file with any wrong byte is a
+// miss and is removed. So any number of processes may share the directory without locks, be killed at any time, and
+// start without looking through it. The bound holds by counts that the processes share (DiskBudget); what was used
+// least recently, among some random sub-directories, is removed. A share of the filesystem is left free.
+//
+// What fails (a full, read-only or damaged disk) only means that a block is not kept.
+//
+// Thread safety: internally synchronised. Ownership: owns the descriptors of directory and counts. Errors: open() only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "codec/base/error.h"
+#include "frame/remote/objects/disk_block.h"
+#include "frame/remote/objects/disk_budget.h"
+#include "frame/remote/objects/disk_directory.h"
+#include "frame/remote/objects/range_store.h"
+
+namespace cframefs::frame {
+
+class DiskCache final : public RangeStore {
+ public:
+  static constexpr unsigned kUsualFreePercent = 5;
+
+  /// `most_bytes`: bound of the files of all processes. `free_percent`: of the filesystem, left free. Errors: those of
+  /// open_cache_directory().
+  static codec::Result<std::unique_ptr<DiskCache>> open(const std::string& directory, std::uint64_t most_bytes,
+                                                        unsigned free_percent = kUsualFreePercent);
+
+  std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override;
+  bool may_have(const std::string& state, std::uint64_t block) override;
+  void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override;
+  bool keeps() const override { return root_.is_open(); }
+
+ private:
+  DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent);
+
+  bool reserve(unsigned directory, std::uint64_t bytes);
+  void measure(unsigned directory, const DiskBudget::Counts& counts, std::uint64_t unbooked);
+  std::optional<DiskBudget::Counts> evict(const DiskBudget::Counts& counts, std::uint64_t bytes);
+  bool is_disk_short();
+  void unbook(unsigned directory, std::uint64_t bytes);
+  bool remove(int subdirectory, const DiskBlockPlace& place, std::uint64_t bytes);
+
+  const SystemFd root_;
+  const std::uint64_t most_bytes_;
+  const unsigned free_percent_;
+  DiskBudget budget_;
+  std::atomic<std::uint64_t> kept_{0};      // blocks
+  std::atomic<std::int64_t> looked_at_{0};  // when the free space was looked at, in seconds of the steady clock
+  std::atomic<bool> is_short_{false};       // what was seen then
+};
+
+}  // namespace cframefs::frame

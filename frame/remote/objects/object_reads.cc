@@ -1,0 +1,236 @@
+#include "frame/remote/objects/object_reads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace cframefs::frame {
+namespace {
+
+constexpr std::uint64_t kBlock = RangeStore::kBlockBytes;
+constexpr std::uint64_t kSmallRead = 64U << 10;  // shorter reads fetch whole units of this length
+constexpr std::uint64_t kEndUnit = 16U << 10;    // and of this length in the first and last kEndBytes
+constexpr std::uint64_t kMostExpected = FetchedRanges::kMostRequest;
+constexpr std::size_t kMostExpectations = 64;
+constexpr std::uint64_t kLongestSlice = 32U << 20;
+
+/// A state that nothing identifies shares its ranges with no other object: it may be another state of the same length.
+ObjectId id_of_state(const std::string& url, const ObjectState& state) {
+  return state.is_identified() ? object_id(state_text(url, state)) : unshared_object_id();
+}
+
+}  // namespace
+
+RangedObject::RangedObject(const ObjectReading& reading, const std::string& url, const ObjectState& state,
+                           bool fetches_ends)
+    : reading_(reading),
+      tie_(std::make_shared<ObjectTie>(url, state)),
+      id_(id_of_state(url, state)),
+      kept_(state.is_identified() ? reading.store : no_store(), state_text(url, state), state.length),
+      slice_bytes_(std::clamp(reading.memory.bound() / 2, FetchedRanges::kMostRequest, kLongestSlice)),
+      fetches_ends_(fetches_ends),
+      window_(reading.memory.bound() / 2) {}
+
+Result<void> RangedObject::read(FileOffset at, codec::ByteSpan into) {
+  if (into.empty()) return {};
+  if (at.value > length() || into.size() > length() - at.value) {
+    return codec::corrupt(
+        fmt::format("the object ends at byte {}, but {} bytes are needed at {}", length(), into.size(), at.value));
+  }
+  const ByteRange whole{at.value, at.value + into.size()};
+  ByteRange after_whole;
+  {
+    codec::MutexLock lock(plans_mutex_);
+    after_whole = window_.note(whole, length());
+  }
+  for (std::uint64_t begin = whole.begin; begin < whole.end; begin += slice_bytes_) {
+    const ByteRange range = common_part({begin, begin + slice_bytes_}, whole);
+    const ByteRange next = common_part({range.end, range.end + slice_bytes_}, whole);
+    const Part slice{range, into.subspan(begin - whole.begin, range.size())};
+    if (auto done = read_slice(slice, next.empty() ? after_whole : next); !done) return done;
+  }
+  return {};
+}
+
+Result<void> RangedObject::read_slice(const Part& slice, ByteRange ahead) {
+  if (const auto stale = tie_->staleness()) return codec::Failure(*stale);
+  if (copy_from_memory(slice)) {
+    fetch_ahead(ahead);
+    return {};
+  }
+  const bool used_version = tie_->uses_version();
+  auto done = fetch_slice(slice, ahead);
+  if (done || !used_version || tie_->uses_version()) return done;
+  return fetch_slice(slice, {});  // the server refuses to name the version; the tag may still be that of the object
+}
+
+Result<void> RangedObject::fetch_slice(const Part& slice, ByteRange ahead) {
+  const auto turn = reading_.memory.admit(slice.range.size());
+  std::vector<std::pair<Part, FetchedRanges::Claim>> claims;
+  for (const Part& part : parts_to_fetch(slice)) {
+    fetch_ends(part.range);
+    claims.emplace_back(part, claim(part.range));
+  }
+  fetch_ahead(ahead);
+  for (const auto& [part, claim] : claims) {
+    for (const auto& piece : claim.needed) {
+      if (auto done = copy_piece(piece, part); !done) return done;
+    }
+  }
+  return {};
+}
+
+/// Fills the slice with what memory and store have, and returns the rest.
+std::vector<RangedObject::Part> RangedObject::parts_to_fetch(const Part& slice) {
+  if (!kept_.keeps()) return {slice};
+  std::vector<Part> rest;
+  for (std::uint64_t begin = slice.range.begin; begin < slice.range.end;) {
+    const ByteRange range = common_part(kept_.block_range(begin / kBlock), slice.range);
+    const Part part{range, slice.into.subspan(range.begin - slice.range.begin, range.size())};
+    begin = range.end;
+    if (copy_from_memory(part)) continue;
+    if (const auto found = kept_.find(range)) {
+      copy_common(found->range, found->bytes, range, part.into);
+      reading_.memory.insert(id_, found->range.begin, found->bytes);
+    } else if (!rest.empty() && rest.back().range.end == range.begin) {
+      Part& last = rest.back();
+      last = {{last.range.begin, range.end},
+              slice.into.subspan(last.range.begin - slice.range.begin, range.end - last.range.begin)};
+    } else {
+      rest.push_back(part);
+    }
+  }
+  return rest;
+}
+
+bool RangedObject::copy_from_memory(const Part& part) {
+  const auto pieces = reading_.memory.find(id_, part.range);
+  return !pieces.empty() && std::all_of(pieces.begin(), pieces.end(), [&](const FetchedRanges::Piece& piece) {
+    return copy_piece(piece, part).has_value();
+  });
+}
+
+Result<void> RangedObject::copy_piece(const FetchedRanges::Piece& piece, const Part& part) {
+  const auto bytes = piece.fetch->wait();
+  if (!bytes) {
+    reading_.memory.drop(id_, piece);
+    return codec::Failure(bytes.error());
+  }
+  copy_common(piece.range, *bytes, part.range, part.into);
+  reading_.memory.note_read(id_, piece);
+  if (piece.fetch->takes_keeping()) kept_.keep(reading_.memory, id_, piece.range, *bytes);
+  return {};
+}
+
+/// Returns what to fetch if a part of `need` is missing.
+ByteRange RangedObject::wanted_for(ByteRange need) {
+  const ByteRange whole{0, length()};
+  if (tie_->ignores_ranges()) return whole;
+  const ByteRange expected = expected_around(need);
+  const auto& ends = kept_.ends();
+  const auto end =
+      std::find_if(ends.begin(), ends.end(), [&](const ByteRange& range) { return range.contains(expected); });
+  if (kept_.keeps()) return end != ends.end() ? *end : rounded_out(expected, kBlock, length());
+  if (expected != need || need.size() >= kSmallRead) return expected;
+  return rounded_out(need, end != ends.end() ? kEndUnit : kSmallRead, length());
+}
+
+/// Returns `need`, with the expected range that overlaps it, which is then no longer expected.
+ByteRange RangedObject::expected_around(ByteRange need) {
+  codec::MutexLock lock(plans_mutex_);
+  const auto found =
+      std::find_if(expected_.rbegin(), expected_.rend(), [&](const ByteRange& range) { return range.overlaps(need); });
+  if (found == expected_.rend()) return need;
+  const ByteRange expected = *found;
+  if (expected.size() <= kMostExpected) {
+    expected_.erase(std::next(found).base());
+    return hull_of(expected, need);
+  }
+  const ByteRange limited = common_part(expected, {need.begin, need.begin + kMostExpected});
+  found->begin = limited.end;
+  if (found->empty()) expected_.erase(std::next(found).base());
+  return hull_of(limited, need);
+}
+
+/// Claims what `need` lacks, and starts to fetch it.
+FetchedRanges::Claim RangedObject::claim(ByteRange need) {
+  const ByteRange wanted = wanted_for(need);
+  auto claim = reading_.memory.claim(id_, need, wanted);
+  start(claim);
+  // A range that was fetched ahead may have failed long ago, for a reason that no longer holds.
+  bool has_failed = false;
+  for (const auto& piece : claim.needed) {
+    const bool is_new = std::any_of(claim.to_start.begin(), claim.to_start.end(),
+                                    [&](const FetchedRanges::Piece& other) { return other.fetch == piece.fetch; });
+    if (is_new || !piece.fetch->has_arrived() || piece.fetch->wait()) continue;
+    reading_.memory.drop(id_, piece);
+    has_failed = true;
+  }
+  if (!has_failed || tie_->staleness()) return claim;
+  auto again = reading_.memory.claim(id_, need, wanted);
+  start(again);
+  return again;
+}
+
+void RangedObject::start(const FetchedRanges::Claim& claim) {
+  for (const auto& piece : claim.to_start) {
+    auto tied = ObjectTie::request_for(tie_, piece.range);
+    piece.fetch->start(reading_.requests.start(std::move(tied.request)), std::move(tied.check));
+  }
+}
+
+/// Starts to fetch both ends of the object, if `need` is at one of them and open() has not fetched them.
+void RangedObject::fetch_ends(ByteRange need) {
+  const auto& ends = kept_.ends();
+  if (!fetches_ends_ || (!ends[0].overlaps(need) && !ends[1].overlaps(need)) || !fetches_ends_.exchange(false)) return;
+  for (const ByteRange& end : ends) {
+    if (kept_.keeps()) {
+      if (const auto found = kept_.find(common_part(end, kept_.block_range(end.begin / kBlock)))) {
+        reading_.memory.insert(id_, found->range.begin, found->bytes);
+        continue;
+      }
+    }
+    fetch_run_ahead(end);
+  }
+}
+
+void RangedObject::fetch_ahead(ByteRange range) {
+  if (range.empty() || tie_->ignores_ranges() || tie_->staleness()) return;
+  if (!kept_.keeps()) return fetch_run_ahead(range);
+  const ByteRange rounded = rounded_out(range, kBlock, length());
+  ByteRange run{rounded.begin, rounded.begin};
+  for (std::uint64_t begin = rounded.begin; begin < rounded.end; begin = run.end) {
+    const ByteRange block = kept_.block_range(begin / kBlock);
+    if (kept_.may_have(begin / kBlock)) {
+      fetch_run_ahead(run);
+      run.begin = block.end;
+    }
+    run.end = block.end;
+  }
+  fetch_run_ahead(run);
+}
+
+void RangedObject::fetch_run_ahead(ByteRange run) {
+  if (run.empty()) return;
+  std::uint64_t covered = 0;
+  start(reading_.memory.claim_ahead(id_, run, covered));
+  if (covered == run.end) return;
+  codec::MutexLock lock(plans_mutex_);
+  window_.cut(run, covered);
+}
+
+void RangedObject::expect(FileOffset at, std::uint64_t length_ahead) {
+  if (at.value >= length() || length_ahead == 0) return;
+  codec::MutexLock lock(plans_mutex_);
+  if (expected_.size() >= kMostExpectations) expected_.erase(expected_.begin());
+  expected_.push_back({at.value, at.value + std::min(length_ahead, length() - at.value)});
+}
+
+void RangedObject::prefetch(FileOffset at, std::uint64_t length_ahead) {
+  if (at.value >= length()) return;
+  const std::uint64_t most = std::min(ReadAheadWindow::kMost, reading_.memory.bound());
+  fetch_ahead({at.value, at.value + std::min({length_ahead, length() - at.value, most})});
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,34 @@
+// The interface of what keeps fetched ranges of objects beyond the life of the process.
+//
+// Thread safety: internally synchronised. Errors: none: what cannot be kept is fetched again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/base/bytes.h"
+
+namespace cframefs::frame {
+
+class RangeStore {
+ public:
+  static constexpr std::uint32_t kBlockBytes =
+      1U << 20;  // block N holds the bytes from N * kBlockBytes, the last is shorter
+
+  virtual ~RangeStore() = default;
+  /// Returns the block, verified; nullopt if it is not kept. `state`: text that names object and state, the same in all
+  /// processes.
+  virtual std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) = 0;
+  /// Returns false if find() would find nothing. Cheap, and may be wrong.
+  virtual bool may_have(const std::string& /*state*/, std::uint64_t /*block*/) { return false; }
+  virtual void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) = 0;
+  /// Returns false if nothing is ever kept: then readers fetch what they need instead of blocks.
+  virtual bool keeps() const = 0;
+};
+
+/// Returns a store that keeps nothing.
+RangeStore& no_store();
+
+}  // namespace cframefs::frame

@@ -1,0 +1,228 @@
+#include "frame/remote/remote_source.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+
+#include "frame/remote/access/authorizers.h"
+#include "frame/remote/access/s3_service.h"
+#include "frame/remote/access/system_surroundings.h"
+#include "frame/remote/http/address.h"
+#include "frame/remote/http/curl_transport.h"
+#include "frame/remote/http/percent_encoding.h"
+#include "frame/remote/http/remote_requests.h"
+#include "frame/remote/listings/bucket_listing.h"
+#include "frame/remote/listings/caching_listing.h"
+#include "frame/remote/listings/one_object_listing.h"
+#include "frame/remote/listings/remote_files.h"
+#include "frame/remote/listings/remote_heads.h"
+#include "frame/remote/listings/web_listing.h"
+#include "frame/remote/objects/disk_cache.h"
+
+namespace cframefs::frame {
+
+namespace {
+
+using codec::Failure;
+using std::chrono::milliseconds;
+
+RequestPatience patience_of(milliseconds timeout) {
+  constexpr milliseconds kLeastAttempt{1'000};
+  constexpr milliseconds kMostAttempt{20'000};
+  RequestPatience patience;
+  patience.total = timeout;
+  // Half of the time, so that a request that a server never answers is sent a second time.
+  patience.attempt = std::clamp(timeout / 2, kLeastAttempt, kMostAttempt);
+  return patience;
+}
+
+/// Sends requests with less patience until the source is open: a mistyped host must not hold up a command for long.
+class OpeningRequests final : public Requests {
+ public:
+  OpeningRequests(HttpTransport& transport, Authorizer& authorizer, milliseconds timeout)
+      : opening_(transport, authorizer, patience_of(std::min(timeout, kMostOpening))),
+        serving_(transport, authorizer, patience_of(timeout)) {}
+
+  std::future<Result<HttpAnswer>> start(HttpRequest request) override {
+    return (is_open_ ? serving_ : opening_).start(std::move(request));
+  }
+  void note_open() { is_open_ = true; }
+  void stop() {
+    opening_.stop();
+    serving_.stop();
+  }
+
+ private:
+  static constexpr milliseconds kMostOpening{10'000};
+
+  RemoteRequests opening_;
+  RemoteRequests serving_;
+  std::atomic<bool> is_open_{false};
+};
+
+std::string last_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+/// What a source on a server shows: a directory, or one object.
+struct ServerTree {
+  std::unique_ptr<Listing> listing;
+  std::string root = "/";
+};
+
+/// How an address is reached: what authorizes requests, and for a bucket its service.
+struct ServerAccess {
+  std::unique_ptr<Authorizer> authorizer;  // nullptr: none
+  std::optional<S3Service> service;
+};
+
+Result<ServerAccess> access_of(const Address& address, const RemoteOptions& options, const Surroundings& surroundings,
+                               HttpTransport& transport) {
+  ServerAccess access;
+  if (address.scheme != Address::Scheme::s3) {
+    auto authorizer = web_authorizer(address, options.token_file, surroundings);
+    if (!authorizer) return Failure(authorizer.error());
+    access.authorizer = std::move(*authorizer);
+    return access;
+  }
+  auto service = S3Service::find(address.bucket, {options.endpoint, options.region, options.profile}, surroundings);
+  if (!service) return Failure(service.error());
+  access.service = std::move(*service);
+  if (!options.is_unsigned) {
+    access.authorizer = std::make_unique<S3Authorizer>(surroundings, transport, access.service->origin(),
+                                                       CredentialChoice{options.profile, access.service->region()});
+  }
+  return access;
+}
+
+ServerTree one_object(std::string name, std::string url) {
+  ServerTree tree;
+  tree.root = "/" + name;
+  tree.listing = std::make_unique<OneObjectListing>(std::move(name), std::move(url));
+  return tree;
+}
+
+std::unique_ptr<Listing> bucket_directory(Requests& requests, const S3Service& service, std::string prefix) {
+  return std::make_unique<BucketListing>(requests, service.object_url(""), std::move(prefix),
+                                         [service](const std::string& key) { return service.object_url(key); });
+}
+
+/// Returns the tree of a key without '/' at its end: the object, or if there is none the directory of that name.
+Result<ServerTree> object_or_directory(Requests& requests, RemoteHeads& heads, const S3Service& service,
+                                       const std::string& key) {
+  const std::string url = service.object_url(key);
+  const auto state = heads.state(url);
+  if (state) return one_object(last_name(key), url);
+  // A user who may not list the bucket gets 403 for an object that does not exist.
+  if (state.error().sys != ENOENT && state.error().sys != EACCES) return Failure(state.error());
+  ServerTree tree;
+  tree.listing = bucket_directory(requests, service, key + "/");
+  const auto entries = tree.listing->list("");
+  if (!entries || entries->empty()) return Failure(state.error());
+  return tree;
+}
+
+Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, Requests& requests, RemoteHeads& heads) {
+  ServerTree tree;
+  if (access.service) {
+    if (!address.is_directory()) return object_or_directory(requests, heads, *access.service, address.key);
+    tree.listing = bucket_directory(requests, *access.service, address.key);
+    return tree;
+  }
+  const std::string query = address.query.empty() ? "" : "?" + address.query;
+  if (address.is_directory()) {
+    tree.listing = std::make_unique<WebListing>(requests, address.origin() + address.path, query);
+    return tree;
+  }
+  auto name = percent_decode(last_name(address.path));
+  if (!name) return Failure(name.error());
+  if (name->find('/') != std::string::npos) return codec::invalid("the last name of the address holds an encoded '/'");
+  return one_object(std::move(*name), address.url());
+}
+
+class ServerSource final : public RemoteSource {
+ public:
+  ServerSource(Address address, const RemoteOptions& options)
+      : address_(std::move(address)),
+        transport_({.ca_file = options.ca_file}),
+        ttl_(std::chrono::duration_cast<std::chrono::seconds>(options.ttl)) {}
+  ~ServerSource() override { stop(); }
+  ServerSource(const ServerSource&) = delete;
+  ServerSource& operator=(const ServerSource&) = delete;
+
+  Result<void> begin(const std::string& text, const RemoteOptions& options) {
+    if (!options.cache_dir.empty()) {
+      auto cache = DiskCache::open(options.cache_dir, options.cache_disk);
+      if (!cache) return Failure(cache.error());
+      disk_ = std::move(*cache);
+    }
+    auto access = access_of(address_, options, surroundings_, transport_);
+    if (!access) return Failure(access.error());
+    authorizer_ = std::move(access->authorizer);
+    requests_ =
+        std::make_unique<OpeningRequests>(transport_, authorizer_ ? *authorizer_ : no_authorizer(), options.timeout);
+    RangeStore& store = disk_ ? *disk_ : no_store();
+    heads_ = std::make_unique<RemoteHeads>(*requests_, ttl_, std::chrono::steady_clock::now, store);
+    auto tree = tree_of(address_, *access, *requests_, *heads_);
+    if (!tree) return Failure(tree.error());
+    root_ = std::move(tree->root);
+    listing_ = std::move(tree->listing);
+    caching_ = std::make_unique<CachingListing>(*listing_, ttl_);
+    files_ = std::make_unique<RemoteFiles>(*caching_, *heads_, ObjectReading{*requests_, memory_, store},
+                                           RemoteFiles::Named{text, root_});
+    const auto opened = files_->open_named(root_, O_RDONLY);
+    if (!opened) return Failure(opened.error());
+    files_->close(*opened);
+    if (!address_.key.empty() && address_.is_directory()) {
+      // A bucket has no directories: only its objects tell a prefix from a mistyped one.
+      const auto listed = caching_->list("");
+      if (listed && (*listed)->entries.empty()) return codec::io_error(ENOENT, "list", "no object has this prefix");
+    }
+    requests_->note_open();
+    return {};
+  }
+
+  FileOps& files() override { return *files_; }
+  std::string root() const override { return root_; }
+  std::string shown_address() const override { return address_.shown(); }
+  void stop() override {
+    if (requests_) requests_->stop();
+    transport_.stop();
+  }
+
+ private:
+  const Address address_;
+  const SystemSurroundings surroundings_;
+  CurlTransport transport_;
+  const std::chrono::seconds ttl_;
+  FetchedRanges memory_;
+  std::unique_ptr<DiskCache> disk_;
+  std::unique_ptr<Authorizer> authorizer_;
+  std::unique_ptr<OpeningRequests> requests_;
+  std::unique_ptr<RemoteHeads> heads_;
+  std::unique_ptr<Listing> listing_;
+  std::unique_ptr<CachingListing> caching_;
+  std::unique_ptr<RemoteFiles> files_;
+  std::string root_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RemoteSource>> RemoteSource::open(const std::string& address, const RemoteOptions& options) {
+  const auto named = [&address](Error error) {
+    if (error.path.empty()) error.path = frame::shown_address(address);
+    return Failure(std::move(error));
+  };
+  auto parsed = parse_address(address);
+  if (!parsed) return named(parsed.error());
+  auto source = std::make_unique<ServerSource>(std::move(*parsed), options);
+  if (auto begun = source->begin(address, options); !begun) return named(begun.error());
+  return std::unique_ptr<RemoteSource>(std::move(source));
+}
+
+}  // namespace cframefs::frame

@@ -1,0 +1,47 @@
+// A source that lies on a server: an object, or a directory of objects, of a web server or in a bucket.
+//
+// Thread safety: internally synchronised. Ownership: owns its connections, caches and threads. Errors: unsupported from
+// a build without the option `remote`; invalid for an address or an option that is none; io.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "frame/io/file_ops.h"
+#include "frame/remote/http/address.h"
+
+namespace cframefs::frame {
+
+struct RemoteOptions {
+  std::string endpoint;                                // another S3 service; empty: AWS_ENDPOINT_URL, else that of AWS
+  std::string region;                                  // empty: as the AWS tools find it
+  std::string profile;                                 // of ~/.aws; empty: AWS_PROFILE, else "default"
+  std::string token_file;                              // holds a bearer token for a web server; empty: none
+  std::string ca_file;                                 // certificates that vouch for the server; empty: the system's
+  std::string cache_dir;                               // directory of the disk cache; empty: none
+  std::uint64_t cache_disk = std::uint64_t{10} << 30;  // bytes
+  std::chrono::milliseconds ttl{60'000};               // how long attributes and listings are valid; 0: never
+  std::chrono::milliseconds timeout{60'000};           // of a request with all its retries
+  bool is_unsigned = false;                            // requests to a bucket carry no signature
+};
+
+class RemoteSource {
+ public:
+  virtual ~RemoteSource() = default;
+
+  static Result<std::unique_ptr<RemoteSource>> open(const std::string& address, const RemoteOptions& options);
+
+  /// Returns the tree of the source, read-only.
+  virtual FileOps& files() = 0;
+  /// Returns the path to pass to files().open_named(): the directory, or the one object.
+  virtual std::string root() const = 0;
+  /// Returns the address without user, password and query, for /proc/mounts and messages.
+  virtual std::string shown_address() const = 0;
+  /// Ends all waiting reads with an error, for unmounting.
+  virtual void stop() = 0;
+};
+
+}  // namespace cframefs::frame
