@@ -53,9 +53,9 @@ codec::Result<void> Filesystem::check_reopening() {
   return {};
 }
 
-codec::Result<void> Filesystem::open_source(bool root_is_file) {
+codec::Result<void> Filesystem::open_source(bool root_is_file, const std::string& remote_root) {
   if (auto checked = check_reopening(); !checked) return checked;
-  if (auto opened = mount_.tree.open(); !opened) return opened;
+  if (auto opened = mount_.tree.open(remote_root); !opened) return opened;
   if (root_is_file && !mount_.tree.is_single_file()) {
     codec::Failure failure = codec::invalid("the mount point is a file, but the source is a directory");
     failure.value().path = mount_.options.mountpoint;

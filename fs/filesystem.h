@@ -26,7 +26,8 @@ class Filesystem {
   ~Filesystem();
 
   /// Opens the source. `root_is_file`: the mount point is a regular file, so the root is the view of the one frame.
-  codec::Result<void> open_source(bool root_is_file);
+  /// `remote_root`: the path of the source in the tree of a server; empty: the source is a path of the system.
+  codec::Result<void> open_source(bool root_is_file, const std::string& remote_root = {});
   /// Starts threads. `is_writable`: returns whether the kernel lets programs write, which root may change with
   /// `remount`; empty: as long as the mount lives, it does not change. `begin_worker`: called first in each thread that
   /// only decodes and encodes. REQUIRES: the process has gone to the background; `kernel` lives until stop().

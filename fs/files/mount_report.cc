@@ -134,7 +134,9 @@ std::string absolute(const std::string& path) {
 
 MountPlace MountPlace::of(const MountOptions& options) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {absolute(options.mountpoint), absolute(options.source), std::chrono::duration<double>(now).count()};
+  return {absolute(options.mountpoint),
+          frame::is_address(options.source) ? frame::shown_address(options.source) : absolute(options.source),
+          std::chrono::duration<double>(now).count()};
 }
 
 namespace {

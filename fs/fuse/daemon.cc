@@ -23,6 +23,7 @@
 #include "frame/io/lock_holders.h"
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
+#include "fs/fuse/background.h"
 #include "fs/fuse/fuse_adapter.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
@@ -49,13 +50,14 @@ std::string escape_commas(const std::string& text) {
   return escaped;
 }
 
-/// Returns the source as an absolute path, as tables of mounts show it.
-std::string absolute_source(const std::string& source) {
-  if (source.starts_with('/')) return source;
-  return real_path(source).value_or(source);
+/// Returns the source as tables of mounts show it: an absolute path, or an address without secrets.
+std::string shown_source(const MountOptions& options, const frame::RemoteSource* remote) {
+  if (remote != nullptr) return remote->shown_address();
+  if (options.source.starts_with('/')) return options.source;
+  return real_path(options.source).value_or(options.source);
 }
 
-std::vector<std::string> mount_arguments(const MountOptions& options, bool read_only) {
+std::vector<std::string> mount_arguments(const MountOptions& options, const std::string& source, bool read_only) {
   // With "ro" the kernel answers EROFS without a request.
   std::vector<std::string> arguments = {read_only ? "ro" : "rw", "default_permissions", "subtype=cframefs",
                                         "max_read=" + std::to_string(FuseAdapter::kMaxRead)};
@@ -63,7 +65,7 @@ std::vector<std::string> mount_arguments(const MountOptions& options, bool read_
     return std::any_of(options.daemon.fuse_options.begin(), options.daemon.fuse_options.end(),
                        [&](const std::string& option) { return option.starts_with(prefix); });
   };
-  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(absolute_source(options.source)));
+  if (!given("fsname=")) arguments.push_back("fsname=" + escape_commas(source));
   arguments.insert(arguments.end(), options.daemon.fuse_options.begin(), options.daemon.fuse_options.end());
   return arguments;
 }
@@ -74,53 +76,6 @@ void raise_readahead(const MountIdentity& mount) {
   std::ofstream setting(path);
   setting << kReadahead / 1024 << std::flush;
   if (!setting) log_debug("cannot set the kernel's read-ahead: no permission to write " + path);
-}
-
-/// The pipe through which the background process reports to its parent that the mount serves.
-class ReadyPipe {
- public:
-  codec::Result<void> open() {
-    if (pipe2(ends_, O_CLOEXEC) != 0) return codec::io_error(errno, "pipe");
-    return {};
-  }
-  void notify_parent() {
-    const char ready = 1;
-    static_cast<void>(::write(ends_[1], &ready, 1));
-  }
-  /// Called in the parent. Returns true once the mount serves; false if the child ended before.
-  bool wait() {
-    ::close(ends_[1]);
-    char answer = 0;
-    ssize_t got = 0;
-    do {
-      got = ::read(ends_[0], &answer, 1);
-    } while (got < 0 && errno == EINTR);
-    return got == 1;
-  }
-  void close_reader() { ::close(ends_[0]); }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
-/// Opens /dev/null for standard streams that are closed. Otherwise the next files opened would get descriptors 0 to 2,
-/// which detach_from_terminal() replaces.
-void reserve_stdio_fds() {
-  int fd = 0;
-  do {
-    fd = ::open("/dev/null", O_RDWR);
-  } while (fd >= 0 && fd <= 2);
-  if (fd > 2) ::close(fd);
-}
-
-void detach_from_terminal() {
-  setsid();
-  static_cast<void>(chdir("/"));
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return;
-  for (int fd = 0; fd <= 2; ++fd)
-    dup2(null, fd);
-  if (null > 2) ::close(null);
 }
 
 /// Limits the memory that the C library keeps after free(). By default it raises its mmap threshold with each large
@@ -172,6 +127,7 @@ LogSettings log_of(const DaemonOptions& daemon, bool foreground) {
 /// A mount from the time when it is in the kernel's table until its end.
 struct Served {
   frame::FileOps& files;
+  frame::RemoteSource* remote;  // nullptr: the source is of the system
   Filesystem& filesystem;
   FuseAdapter& adapter;
   MountGuard& guard;
@@ -241,10 +197,15 @@ codec::Result<void> serve(const Served& served) {
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),
                                      .idle = {limit_of(daemon.cache_timeout), limit_of(daemon.idle_timeout)},
-                                     .unmount_idle = [&] {
-                                       if (unmount_unused(served))
-                                         ended_by = fmt::format("idle for {} seconds", daemon.idle_timeout);
-                                     }});
+                                     .unmount_idle =
+                                         [&] {
+                                           if (unmount_unused(served))
+                                             ended_by = fmt::format("idle for {} seconds", daemon.idle_timeout);
+                                         },
+                                     .on_end =
+                                         [&] {
+                                           if (served.remote != nullptr) served.remote->stop();
+                                         }});
   if (ended && !ended->empty()) ended_by = *ended;
   // Committing what programs have written can take long.
   report_state(served.manager, "STOPPING=1");
@@ -342,6 +303,35 @@ codec::Failure serve_in_background(const Served& served, ReadyPipe& ready, const
   std::_Exit(serve(served) ? 0 : 3);
 }
 
+/// Serves in the child of continue_in_child().
+codec::Result<void> serve_in_child(const Served& served, const LogSettings& log) {
+  report_missing_log(log);
+  if (auto begun = log_to(log); !begun) return begun;
+  detach_from_terminal();
+  return serve(served);
+}
+
+/// Opens the source if it is an address; nullptr if it is a path.
+codec::Result<std::unique_ptr<frame::RemoteSource>> open_remote(const MountOptions& options) {
+  if (!frame::is_address(options.source)) return std::unique_ptr<frame::RemoteSource>();
+  return frame::RemoteSource::open(options.source, options.remote);
+}
+
+/// Plans the sandbox. The daemon of a source on a server resolves names, connects and starts programs for credentials.
+codec::Result<Sandbox> plan_sandbox(const MountOptions& options) {
+  const Sandboxing mode = options.daemon.sandbox;
+  if (!frame::is_address(options.source)) return Sandbox::plan(mode);
+  if (mode == Sandboxing::strict) return codec::invalid("sandbox=strict needs a source that is a path, not an address");
+  return Sandbox::plan(Sandboxing::off);
+}
+
+/// Opens the source of the filesystem. Errors name the address if it has one.
+codec::Result<void> open_source(Filesystem& filesystem, const frame::RemoteSource* remote, bool root_is_file) {
+  auto opened = filesystem.open_source(root_is_file, remote != nullptr ? remote->root() : std::string());
+  if (!opened && remote != nullptr) opened.error().path = remote->shown_address();
+  return opened;
+}
+
 }  // namespace
 
 codec::LibraryVersion fuse_library() {
@@ -363,20 +353,27 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     return codec::invalid("idle_timeout= needs a mount that cframefs makes, not " + mountpoint.path());
   }
   if (auto checked = check_log_place(options, mountpoint); !checked) return checked;
-  frame::StoreFiles files(frame::system_files());
-  Filesystem filesystem(files, options);
-  if (auto opened = filesystem.open_source(mountpoint.is_file()); !opened) return opened;
-  if (auto checked = mountpoint.check(filesystem.tree(), options); !checked) return checked;
-  auto sandbox = Sandbox::plan(options.daemon.sandbox);
+  auto sandbox = plan_sandbox(options);
   if (!sandbox) return codec::Failure(sandbox.error());
-  MountGuard guard;
-  if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
+  // The threads that talk to a server do not survive fork(2).
+  const bool is_child = !foreground && frame::is_address(options.source);
+  if (is_child) {
+    if (auto forked = continue_in_child(ready); !forked) return forked;
+  }
+  const auto remote = open_remote(options);
+  if (!remote) return codec::Failure(remote.error());
+  frame::StoreFiles files(*remote ? (*remote)->files() : frame::system_files());
+  Filesystem filesystem(files, options);
+  if (auto opened = open_source(filesystem, remote->get(), mountpoint.is_file()); !opened) return opened;
+  if (auto checked = mountpoint.check(filesystem.tree(), options); !checked) return checked;
+  MountGuard guard;
+  if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
   // A background process is not the main process of a service.
   const ServiceManager manager(foreground ? notify_socket() : std::string());
   const LogSettings log = log_of(options.daemon, foreground);
-  const std::string source = absolute_source(options.source);
+  const std::string source = shown_source(options, remote->get());
   FuseAdapter adapter(filesystem, [&] {
     log_info(fmt::format("mounted {} on {} ({}{})", source, mountpoint.path(),
                          filesystem.is_read_only() ? "read-only" : "read-write",
@@ -384,8 +381,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     ready.notify_parent();
     report_state(manager, "READY=1");
   });
-  if (auto mounted =
-          adapter.mount(mountpoint.path(), mount_arguments(options, filesystem.is_read_only()), options.daemon.debug);
+  if (auto mounted = adapter.mount(mountpoint.path(), mount_arguments(options, source, filesystem.is_read_only()),
+                                   options.daemon.debug);
       !mounted)
     return mounted;
   mountpoint.mounted();
@@ -394,7 +391,9 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     guard.mounted(*mount);
     raise_readahead(*mount);
   }
-  const Served served{files, filesystem, adapter, guard, options, mountpoint.path(), mount, manager, *sandbox};
+  const Served served{files,   remote->get(),     filesystem, adapter, guard,
+                      options, mountpoint.path(), mount,      manager, *sandbox};
+  if (is_child) return serve_in_child(served, log);
   if (!foreground) return serve_in_background(served, ready, log);
   if (auto begun = log_to(log); !begun) return begun;
   return serve(served);

@@ -184,7 +184,8 @@ codec::Result<std::string> FuseAdapter::serve(const ServiceOptions& service) {
       [](const IdleSchedule::Due& due) {
         if (due.release) SignalHandler::request(Request::release_memory);
         if (due.unmount) SignalHandler::request(Request::unmount_idle);
-      });
+      },
+      service.on_end);
   SignalHandler signals(
       session_, {.flush_dirty_pages = [this] { flush_page_cache(); },
                  .interrupt = [&loop] { loop.interrupt(); },

@@ -28,6 +28,7 @@ struct ServiceOptions {
   unsigned threads = 1;  // 1 or more
   IdleLimits idle;
   std::function<void()> unmount_idle;  // called when idle.unmount has passed; may wait for requests
+  std::function<void()> on_end;        // called when no more requests are taken; ends what answers wait for
 };
 
 class FuseAdapter {

@@ -129,6 +129,10 @@ codec::Result<void> MountPoint::open(const MountOptions& options) {
 
 codec::Result<void> MountPoint::check(const SourceTree& tree, const MountOptions& options) {
   if (is_descriptor_) return {};
+  if (frame::is_address(options.source)) {
+    if (!options.daemon.nonempty) warning_ = covered({});
+    return {};
+  }
   auto source = real_path(options.source);
   if (!source) return codec::Failure(source.error());
   const std::string prefix = *source == "/" ? "/" : *source + "/";

@@ -14,6 +14,12 @@ bool is_refusal(int number) {
          number == EFBIG;
 }
 
+/// Returns whether the error says why a server did not give what a program asked for.
+bool is_of_server(int number) {
+  return number == EIO || number == EACCES || number == ESTALE || number == ETIMEDOUT || number == EHOSTUNREACH ||
+         number == EPROTO || number == EOPNOTSUPP;
+}
+
 std::string name_of(const PendingRequest& pending, const codec::Error& error) {
   const PendingRequest::Target& target = pending.target();
   if (target.node == 0) return error.path;
@@ -25,8 +31,11 @@ std::string name_of(const PendingRequest& pending, const codec::Error& error) {
 }  // namespace
 
 void note_refusal(const codec::Error& error) {
-  if (!is_refusal(to_errno(error)) || log_settings().level < LogLevel::info) return;
+  if (log_settings().level < LogLevel::info) return;
   const PendingRequest& pending = *PendingRequest::current();
+  const int number = to_errno(error);
+  const bool is_remote = pending.adapter().filesystem().tree().files().is_remote();
+  if (!is_refusal(number) && !(is_remote && is_of_server(number))) return;
   try_in_memory([&] {
     const PendingRequest::Target& target = pending.target();
     const std::string file = std::to_string(target.node) + "/" + (target.name != nullptr ? target.name : "");

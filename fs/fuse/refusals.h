@@ -8,7 +8,7 @@
 namespace cframefs::fs {
 
 /// Logs that the present request of the thread is refused, if its error is one of EINVAL, EPERM, EROFS, ENAMETOOLONG,
-/// EXDEV and EFBIG, and if RefusalLog permits the line.
+/// EXDEV and EFBIG, or what a server answers instead of data, and if RefusalLog permits the line.
 void note_refusal(const codec::Error& error);
 
 }  // namespace cframefs::fs

@@ -100,10 +100,12 @@ struct ServiceLoop::Worker {
 };
 
 ServiceLoop::ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve,
-                         IdleLimits limits, std::function<void(const IdleSchedule::Due&)> on_idle)
+                         IdleLimits limits, std::function<void(const IdleSchedule::Due&)> on_idle,
+                         std::function<void()> on_end)
     : session_(session),
       relieve_(std::move(relieve)),
       on_idle_(std::move(on_idle)),
+      on_end_(std::move(on_end)),
       busy_poll_(std::thread::hardware_concurrency() > 1),
       roster_(threads, most),
       idle_(limits) {
@@ -128,6 +130,7 @@ codec::Result<void> ServiceLoop::run() {
     started = start(static_cast<int>(i));
   if (!started) fuse_session_exit(session_);
   supervise();
+  if (on_end_) on_end_();
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }

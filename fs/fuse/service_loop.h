@@ -32,8 +32,9 @@ class ServiceLoop {
   /// `threads`: how many take requests, 1 or more. `most`: how many exist, including those whose requests are slow.
   /// `relieve`: called by any of them when there is no memory to receive a request; frees memory kept only for speed.
   /// `on_idle`: called by the supervisor with the steps that are due; must not wait.
+  /// `on_end`: called by run() once no more requests are taken, before it waits for those that are being answered.
   ServiceLoop(fuse_session* session, unsigned threads, unsigned most, std::function<void()> relieve, IdleLimits limits,
-              std::function<void(const IdleSchedule::Due&)> on_idle);
+              std::function<void(const IdleSchedule::Due&)> on_idle, std::function<void()> on_end = {});
   ~ServiceLoop();
   ServiceLoop(const ServiceLoop&) = delete;
   ServiceLoop& operator=(const ServiceLoop&) = delete;
@@ -69,6 +70,7 @@ class ServiceLoop {
   fuse_session* const session_;
   const std::function<void()> relieve_;
   const std::function<void(const IdleSchedule::Due&)> on_idle_;
+  const std::function<void()> on_end_;
   BusyPollPolicy busy_poll_;
   ServiceRoster roster_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -39,7 +39,8 @@ codec::Result<Attributes> Lookups::lookup(NodeId parent, const std::string& name
           fmt::format("the name has {} bytes; a new file may have {}, because it gets a suffix on disk", name.size(),
                       longest_name()));
     if (!is_stale) return found;
-    if (attempt == kLookupAttempts) return codec::io_error(ENOENT, "lookup");
+    // What a server does not say to be missing is not missing.
+    if (attempt == kLookupAttempts) return mount_.files.is_remote() ? found : codec::io_error(ENOENT, "lookup");
   }
 }
 

@@ -96,11 +96,13 @@ SourceTree::SourceTree(frame::ReadFileOps& files, const MountOptions& options)
       links_(files, rules_, options.source),
       spelling_(std::make_unique<NameSpelling>(files)) {}
 
-codec::Result<void> SourceTree::open() {
-  const codec::MallocPtr<char> resolved(realpath(options_.source.c_str(), nullptr));
-  if (!resolved) return of(codec::io_error(errno, "open").value(), options_.source);
-  root_path_ = resolved.get();
-
+codec::Result<void> SourceTree::open(const std::string& remote_root) {
+  root_path_ = remote_root;
+  if (root_path_.empty()) {
+    const codec::MallocPtr<char> resolved(realpath(options_.source.c_str(), nullptr));
+    if (!resolved) return of(codec::io_error(errno, "open").value(), options_.source);
+    root_path_ = resolved.get();
+  }
   auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return of(fd.error(), root_path_);
   auto opened = std::make_shared<const frame::Descriptor>(files_, *fd);

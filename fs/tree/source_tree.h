@@ -46,8 +46,8 @@ class SourceTree {
  public:
   SourceTree(frame::ReadFileOps& files, const MountOptions& options);
 
-  /// Opens the source.
-  codec::Result<void> open();
+  /// Opens the source. `remote_root`: its path in the tree of a server; empty: the source is a path of the system.
+  codec::Result<void> open(const std::string& remote_root = {});
   /// Returns whether the source is one file. The file is then the only entry of the tree, or the tree itself.
   bool is_single_file() const { return !single_name_.empty(); }
   /// REQUIRES: is_single_file().

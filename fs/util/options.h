@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "frame/array/array_view.h"
+#include "frame/remote/remote_source.h"
 #include "frame/write/checksums.h"
 #include "fs/util/log.h"
 
@@ -85,8 +86,13 @@ struct ShownRights {
   bool are_set() const { return user || group || umask; }
 };
 
-struct MountOptions {
-  std::string source;      // directory, or one frame file
+/// Where the source lies.
+struct SourceOptions {
+  std::string source;           // directory, or one frame file, or the address of one
+  frame::RemoteOptions remote;  // of a source that is an address
+};
+
+struct MountOptions : SourceOptions {
   std::string mountpoint;  // directory; or a regular file when source is one file
 
   bool read_only = false;

@@ -136,8 +136,10 @@ codec::Result<void> check_no_directory(const std::string& path, const std::strin
 codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFile& input, std::uint64_t offset,
                                                                   bool old_bitshuffle) {
   const std::string& path = input.path();
-  auto opened = frame::open_path(files_for(path), path, std::make_shared<frame::IndexCache>(),
-                                 frame::FileOffset{offset}, old_bitshuffle);
+  const auto files = files_for(path);
+  if (!files) return codec::Failure(files.error());
+  auto opened =
+      frame::open_path(**files, path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset}, old_bitshuffle);
   if (opened) return opened;
   if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
   if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {

@@ -269,7 +269,9 @@ Result<codec::FilterSlots> filters_for_items(frame::ReadFileOps& files, const fr
 
 /// Plans the conversion of a .npy file. Returns none if IN is not one.
 Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
-  frame::ReadFileOps& files = files_for(options.in_path);
+  const auto found = files_for(options.in_path);
+  if (!found) return Failure(found.error());
+  frame::ReadFileOps& files = **found;
   const auto fd = files.open_named(options.in_path, O_RDONLY | O_NONBLOCK);
   if (!fd) return Failure(fd.error());
   frame::Descriptor file(files, *fd);

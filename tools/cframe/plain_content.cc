@@ -48,7 +48,9 @@ Result<PlainContent> PlainContent::open(const std::string& argument, frame::Arra
 
 /// Returns true if the file begins like a container.
 Result<bool> PlainContent::open_file() {
-  frame::ReadFileOps& files = files_for(input_.path());
+  const auto found = files_for(input_.path());
+  if (!found) return Failure(found.error());
+  frame::ReadFileOps& files = **found;
   const auto fd = files.open_named(input_.path(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const frame::Descriptor>(files, *fd);
@@ -65,7 +67,9 @@ Result<bool> PlainContent::open_file() {
 Result<void> PlainContent::stream(std::uint64_t begin, std::uint64_t length, unsigned workers, const Sink& sink,
                                   const std::atomic<bool>& stop) const {
   if (view_) return stream_view(*view_, frame::FlatOffset{begin}, length, workers, sink, stop);
-  frame::ReadFileOps& files = files_for(input_.path());
+  const auto found = files_for(input_.path());
+  if (!found) return Failure(found.error());
+  frame::ReadFileOps& files = **found;
   std::vector<std::uint8_t> piece(kPieceBytes);
   const std::uint64_t end = begin + length;
   for (std::uint64_t at = begin; at < end;) {

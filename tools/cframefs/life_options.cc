@@ -52,6 +52,14 @@ OptionStatus store_seconds(std::string_view value, double& into) {
 
 }  // namespace
 
+Result<std::string> absolute_path(std::string_view value) {
+  if (value.empty()) return invalid("must not be empty");
+  if (value.front() == '/') return std::string(value);
+  const codec::MallocPtr<char> here(::getcwd(nullptr, 0));
+  if (!here) return invalid("the working directory has no name: give an absolute path");
+  return std::string(here.get()) + "/" + std::string(value);
+}
+
 OptionStatus set_cache_timeout(MountOptions& options, std::string_view value) {
   return store_seconds(value, options.daemon.cache_timeout);
 }
@@ -83,14 +91,9 @@ OptionStatus set_umask(MountOptions& options, std::string_view value) {
 
 OptionStatus set_log(MountOptions& options, std::string_view value) {
   if (value.empty()) return invalid("must be a file, or syslog");
-  std::string file(value);
-  if (file != "syslog" && file.front() != '/') {
-    // The daemon changes its working directory.
-    const codec::MallocPtr<char> here(::getcwd(nullptr, 0));
-    if (!here) return invalid("the working directory has no name: give an absolute path");
-    file = std::string(here.get()) + "/" + file;
-  }
-  options.daemon.log = std::move(file);
+  auto file = value == "syslog" ? Result<std::string>(value) : absolute_path(value);
+  if (!file) return codec::Failure(file.error());
+  options.daemon.log = std::move(*file);
   return {};
 }
 

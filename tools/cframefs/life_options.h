@@ -4,14 +4,15 @@
 // Thread safety: functions only. Errors: invalid; the reason says what is allowed, for use after the option's name.
 #pragma once
 
+#include <string>
 #include <string_view>
 
-#include "codec/base/error.h"
-#include "fs/util/options.h"
+#include "tools/cframefs/option_spec.h"
 
 namespace cframefs::tools {
 
-using OptionStatus = codec::Result<void>;
+/// Returns the path, absolute: the daemon changes its working directory.
+codec::Result<std::string> absolute_path(std::string_view value);
 
 OptionStatus set_cache_timeout(fs::MountOptions& options, std::string_view value);
 OptionStatus set_gid(fs::MountOptions& options, std::string_view value);

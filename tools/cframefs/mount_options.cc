@@ -10,6 +10,7 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/codec_table.h"
 #include "tools/cframefs/life_options.h"
+#include "tools/cframefs/remote_options.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -187,13 +188,6 @@ Status set_entry_timeout(MountOptions& options, std::string_view value) {
 
 // ---- the tables -------------------------------------------------------------------------------------------------
 
-struct OptionSpec {
-  std::string_view name;
-  std::string_view values;  // empty: the option takes no value
-  std::string_view help;
-  Status (*apply)(MountOptions&, std::string_view);
-};
-
 const std::string kCodecHelp = codec::writable_codec_names(" or ") + ", for new files (zstd)";
 
 const std::array kOptions = {
@@ -240,6 +234,17 @@ const std::array kOptions = {
     OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may cache names (directories 1, files 0)",
                set_entry_timeout},
 };
+
+/// Returns all options, in the order of the usage text.
+const std::vector<OptionSpec>& all_options() {
+  static const std::vector<OptionSpec> kAll = [] {
+    std::vector<OptionSpec> all(kOptions.begin(), kOptions.end());
+    const auto remote = remote_options();
+    all.insert(all.end(), remote.begin(), remote.end());
+    return all;
+  }();
+  return kAll;
+}
 
 // Options for mount(8), systemd and other readers of fstab, and options on access times, which follow the mount options
 // of the source.
@@ -305,9 +310,9 @@ Status apply_option(MountOptions& options, const std::string& option) {
   }
   const std::size_t equals = option.find('=');
   const std::string name = option.substr(0, equals);
-  const auto* spec =
-      std::find_if(kOptions.begin(), kOptions.end(), [&](const auto& known) { return known.name == name; });
-  if (spec == kOptions.end()) {
+  const auto& known = all_options();
+  const auto spec = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.name == name; });
+  if (spec == known.end()) {
     for (const auto& [refused, why] : kRefused) {
       if (option == refused) return invalid("option '" + option + "': " + std::string(why));
     }
@@ -447,7 +452,8 @@ Result<MountCommand> parse_mount_command(const std::vector<std::string>& argumen
 std::string mount_usage() {
   std::string text =
       "Usage: cframefs [options] SOURCE MOUNTPOINT\n"
-      "Shows a directory of Blosc2 frames, or one frame, as plain files.\n\n"
+      "Shows a directory of Blosc2 frames, or one frame, as plain files. SOURCE may be an address: http://, https://,\n"
+      "s3://BUCKET/KEY; what ends in / is a directory.\n\n"
       "  -o OPTION[,OPTION...]  mount options, see below\n"
       "  -f                     stay in the foreground\n"
       "  -d                     print debug output, stay in the foreground\n"
@@ -455,7 +461,7 @@ std::string mount_usage() {
       "  -h, --help             print this text\n"
       "  -V, --version          print the versions of the program and its libraries\n\n"
       "Mount options (default in parentheses; SIZE is bytes, or 64K, 1M, 2G):\n";
-  for (const auto& spec : kOptions) {
+  for (const auto& spec : all_options()) {
     std::string head = "  " + std::string(spec.name);
     if (!spec.values.empty()) head += "=" + std::string(spec.values);
     if (head.size() < 31) head.resize(31, ' ');
@@ -476,8 +482,8 @@ std::string mount_usage() {
 
 std::vector<std::string> mount_option_names() {
   std::vector<std::string> names;
-  names.reserve(kOptions.size());
-  for (const auto& spec : kOptions)
+  names.reserve(all_options().size());
+  for (const auto& spec : all_options())
     names.emplace_back(spec.name);
   return names;
 }

@@ -26,6 +26,7 @@ _cframefs() {
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
           typesize= chunksize= blocksize= new_npy= checksums= dirty_limit= commit_interval= writeback= stats= attr_timeout=
           entry_timeout= uid= gid= umask= mkdir nonempty remount idle_timeout= cache_timeout= log= log_level= sandbox=
+          endpoint= region= profile= unsigned token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout=
           allow_other allow_root default_permissions auto_unmount fsname= subtype= max_read= suid nosuid
           dev nodev exec noexec async sync dirsync noatime context= fscontext= defcontext= rootcontext='
         ;;

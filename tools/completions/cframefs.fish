@@ -7,7 +7,8 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     new_npy=frame new_npy=b2nd checksums=on checksums=keep checksums=off dirty_limit= \
     commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \
     mkdir nonempty remount idle_timeout= cache_timeout= log= log=syslog log_level=error log_level=warning \
-    log_level=info log_level=debug sandbox=auto sandbox=off sandbox=strict allow_other allow_root \
+    log_level=info log_level=debug sandbox=auto sandbox=off sandbox=strict endpoint= region= profile= unsigned \
+    token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout= allow_other allow_root \
     default_permissions auto_unmount fsname= subtype= max_read= suid nosuid dev nodev exec noexec async sync dirsync \
     noatime context= fscontext= defcontext= rootcontext=
 

@@ -5,8 +5,11 @@
 #include <utility>
 
 #include <boost/filesystem.hpp>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "frame/base/suffixes.h"
+#include "frame/remote/remote_source.h"
 #include "tools/lib/store_paths.h"
 
 namespace cframefs::tools {
@@ -115,6 +118,17 @@ void walk(FoundFrames& found, const path& top) {
   }
 }
 
+/// Returns the length of an object on a server; 0 if that is not known.
+std::uint64_t object_bytes(const std::string& address) {
+  const auto files = files_for(address);
+  if (!files) return 0;
+  const auto opened = (*files)->open_named(address, O_PATH);
+  if (!opened) return 0;
+  const frame::Descriptor object(**files, *opened);
+  const auto status = (*files)->status(object.handle());
+  return status ? static_cast<std::uint64_t>(status->st_size) : 0;
+}
+
 }  // namespace
 
 EntryKind kind_of(const std::string& path, bool follow) {
@@ -173,6 +187,7 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
 }
 
 std::uint64_t stored_bytes(const std::string& path) {
+  if (frame::is_address(path)) return object_bytes(path);
   error_code error;
   if (!filesystem::is_directory(path, error)) {
     const auto size = filesystem::file_size(path, error);

@@ -79,7 +79,9 @@ FileTraits FileTraits::of(const struct stat& status) {
 }
 
 Result<FileTraits> traits_of(const std::string& path) {
-  frame::ReadFileOps& files = files_for(path);
+  const auto found = files_for(path);
+  if (!found) return Failure(found.error());
+  frame::ReadFileOps& files = **found;
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
   const Descriptor file(files, *fd);

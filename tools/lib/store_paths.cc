@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "codec/base/mutex.h"
+#include "frame/remote/remote_source.h"
 #include "frame/store/store_files.h"
 
 namespace cframefs::tools {
@@ -23,6 +27,20 @@ frame::StoreFiles& store_files() {
   return files;
 }
 
+/// Returns the files of a server, which are opened once for each address.
+Result<ReadFileOps*> files_of_server(const std::string& address) {
+  static codec::Mutex mutex;
+  static std::map<std::string, std::unique_ptr<frame::RemoteSource>> opened;
+  codec::MutexLock lock(mutex);
+  auto& source = opened[address];
+  if (!source) {
+    auto remote = frame::RemoteSource::open(address, {});
+    if (!remote) return Failure(remote.error());
+    source = std::move(*remote);
+  }
+  return &source->files();
+}
+
 bool is_on_disk(const std::string& path) {
   const auto fd = frame::system_files().open_named(path, O_PATH);
   if (!fd) return fd.error().sys != ENOENT && fd.error().sys != ENOTDIR;
@@ -32,8 +50,9 @@ bool is_on_disk(const std::string& path) {
 
 }  // namespace
 
-ReadFileOps& files_for(const std::string& path) {
-  return is_on_disk(path) ? frame::system_files() : store_files();
+Result<ReadFileOps*> files_for(const std::string& path) {
+  if (frame::is_address(path)) return files_of_server(path);
+  return is_on_disk(path) ? &frame::system_files() : &store_files();
 }
 
 Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {

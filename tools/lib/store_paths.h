@@ -1,4 +1,5 @@
-// Paths into stores (.b2z, .b2d, .b2e): STORE/LEAF names the file that a mount shows at that path.
+// Paths of inputs that are no files on disk: into stores (.b2z, .b2d, .b2e), where STORE/LEAF names the file that a
+// mount shows at that path, and addresses of servers (http://, https://, s3://).
 //
 // Thread safety: functions. Errors: as store_files.h.
 #pragma once
@@ -10,9 +11,9 @@
 
 namespace cframefs::tools {
 
-/// Returns the file operations that open `path` for reading: the system's for a file on disk, else those that read
-/// inside stores.
-frame::ReadFileOps& files_for(const std::string& path);
+/// Returns the file operations whose open_named() opens `path` for reading: the system's for a file on disk, those of a
+/// server for an address, else those that read inside stores. They exist until the program ends.
+codec::Result<frame::ReadFileOps*> files_for(const std::string& path);
 
 struct StoreLeaf {
   std::string path;  // relative to the store

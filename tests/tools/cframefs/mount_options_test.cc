@@ -123,6 +123,27 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("X-mount.mkdir=0700").daemon.mkdir, 0700U);
 }
 
+TEST(MountOptions, ThoseOfServersArrive) {
+  using std::chrono::milliseconds;
+  const frame::RemoteOptions usual = with("ro").remote;
+  EXPECT_EQ(usual.ttl, milliseconds(60'000));
+  EXPECT_EQ(usual.timeout, milliseconds(60'000));
+  EXPECT_EQ(usual.cache_disk, std::uint64_t{10} << 30);
+  EXPECT_FALSE(usual.is_unsigned);
+  EXPECT_EQ(with("endpoint=http://localhost:9000").remote.endpoint, "http://localhost:9000");
+  EXPECT_EQ(with("region=eu-west-1").remote.region, "eu-west-1");
+  EXPECT_EQ(with("profile=lab").remote.profile, "lab");
+  EXPECT_TRUE(with("unsigned").remote.is_unsigned);
+  EXPECT_EQ(with("token_file=/run/token").remote.token_file, "/run/token");
+  EXPECT_EQ(with("ca_file=/etc/ca.pem").remote.ca_file, "/etc/ca.pem");
+  // The daemon changes its working directory.
+  const std::string relative = with("cache_dir=a").remote.cache_dir;
+  EXPECT_TRUE(relative.starts_with('/') && relative.ends_with("/a")) << relative;
+  EXPECT_EQ(with("cache_disk=64M").remote.cache_disk, std::uint64_t{64} << 20);
+  EXPECT_EQ(with("remote_ttl=0").remote.ttl, milliseconds(0));
+  EXPECT_EQ(with("remote_timeout=2.5").remote.timeout, milliseconds(2'500));
+}
+
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> bad = {{"names", "x"},           {"b2nd", "x"},
                                                                 {"detect", "x"},          {"offset", "-1"},
@@ -138,8 +159,13 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"umask", "8"},           {"idle_timeout", "-1"},
                                                                 {"cache_timeout", "x"},   {"log", ""},
                                                                 {"log_level", "all"},     {"sandbox", "on"},
-                                                                {"new_npy", "npy"},       {"checksums", "yes"}};
-  std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount"};
+                                                                {"new_npy", "npy"},       {"checksums", "yes"},
+                                                                {"endpoint", "ftp://h"},  {"region", ""},
+                                                                {"profile", ""},          {"token_file", ""},
+                                                                {"ca_file", ""},          {"cache_dir", ""},
+                                                                {"cache_disk", "1M"},     {"remote_ttl", "-1"},
+                                                                {"remote_timeout", "0"}};
+  std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount", "unsigned"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
     EXPECT_TRUE(message.starts_with("option '" + name + "=" + value + "': ")) << message;

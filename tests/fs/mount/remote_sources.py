@@ -1,0 +1,148 @@
+"""The base of tests that mount what lies on a server: an ObjectService and mounts of it as a web server and as a bucket,
+without anything that the user's own environment says of servers and credentials.
+
+The service runs in threads of the test program, so a test must not wait for the mount while it holds Python's lock: files
+of a mount are not mapped here.
+"""
+
+import errno
+import os
+import random
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+import mounting
+from mounting import Mount, pread
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+
+# pylint: disable=wrong-import-position
+from object_service import ObjectService  # noqa: E402
+from sigv4_check import Key  # noqa: E402
+
+KEY, SECRET = "AKIDOFTHESETESTS", "Secret/of+these=tests/0123456789abcdef"
+MIB = 1 << 20
+
+for variable in list(os.environ):
+    if variable.startswith("AWS_") or variable.lower().endswith("_proxy") or variable == "NETRC":
+        del os.environ[variable]
+
+
+def outcome(function, *arguments):
+    """What a call returns, or the name of its error."""
+    try:
+        return function(*arguments)
+    except OSError as error:
+        # Python's name of this number is ENOTSUP.
+        return "error " + ("EOPNOTSUPP" if error.errno == errno.EOPNOTSUPP else errno.errorcode[error.errno])
+
+
+def is_error(answer):
+    return isinstance(answer, str) and answer.startswith("error ")
+
+
+def whole(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def noise(seed, size):
+    """Bytes that no codec makes shorter, so that a frame of them is as long."""
+    return random.Random(seed).randbytes(size)
+
+
+def attributes(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")}
+
+
+def facts(path):
+    """What a program finds out about a file: its size before the first read, its attributes, its bytes."""
+    size = outcome(lambda: os.stat(path).st_size)
+    found = [size, outcome(attributes, path)]
+    if is_error(size) or size < MIB:
+        return found + [outcome(whole, path)]
+    return found + [outcome(pread, path, at, 1 << 16) for at in (0, size // 2 & ~4095, size - (1 << 16), size)]
+
+
+def tree(directory):
+    """[(directory, names of directories, names of files)] of all that is shown, without looking at any file."""
+    listed = []
+
+    def fail(error):
+        raise error
+
+    for where, directories, files in os.walk(directory, onerror=fail):
+        listed.append((os.path.relpath(where, directory), sorted(directories), sorted(files)))
+    return sorted(listed)
+
+
+class Served(unittest.TestCase):
+    """A service, and mounts of what it serves. `options`: of the service."""
+
+    options = {}
+
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(prefix="cframefs-remote-")
+        self.addCleanup(work.cleanup)
+        self.work = os.path.realpath(work.name)
+        self.mountpoint = self.work + "/mnt"
+        self.home = self.work + "/home"
+        for directory in (self.mountpoint, self.home):
+            os.mkdir(directory)
+        self.service = ObjectService(**{"keys": {KEY: Key(SECRET)}, **self.options})
+        self.service.start()
+        self.addCleanup(self.service.stop)
+        self.credentials = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+
+    def environment(self, **more):
+        """What a program has in its environment, beside ours."""
+        return {"HOME": self.home, "AWS_EC2_METADATA_DISABLED": "true", **self.credentials, **more}
+
+    def web(self, path=""):
+        return self.service.url("/web/" + urllib.parse.quote(path))
+
+    @staticmethod
+    def bucket(path=""):
+        return "s3://bucket/" + path
+
+    def addresses(self, path=""):
+        return self.web(path), self.bucket(path)
+
+    def all_options(self, address, options):
+        """The options of a mount: those of the service first, which the others may replace. Other tests mount with
+        sandbox=strict, which refuses addresses."""
+        place = (f"endpoint={self.service.url()}", "region=us-east-1") if address.startswith("s3://") else ()
+        return (*place, "sandbox=auto", *options)
+
+    def mount(self, address, *options, environment=None, **how):
+        return Mount(address, *self.all_options(address, options), environment=self.environment(**(environment or {})), **how)
+
+    def packed(self, content, *options):
+        """The bytes of a frame that has this content."""
+        plain, frame = self.work + "/plain", self.work + "/packed.b2frame"
+        with open(plain, "wb") as file:
+            file.write(content)
+        mounting.output(mounting.CFRAME, "pack", "--force", *(options or ("--codec", "lz4")), plain, frame)
+        return whole(frame)
+
+    def refused(self, address, *options, environment=None, mountpoint=None):
+        """What the program says of an address that it cannot serve: when it mounts, or when its mount is listed. Answers
+        (error of the listing; None if nothing was mounted, text)."""
+        log, mountpoint = self.work + "/log", mountpoint or self.mountpoint
+        done = mounting.background(address, mountpoint, "log=" + log, *self.all_options(address, options),
+                                   env={**os.environ, **self.environment(**(environment or {}))})
+        said = done.stderr.decode(errors="replace")
+        if done.returncode != 0:
+            self.assertFalse(mounting.is_mounted(mountpoint))
+            return None, said
+        listed = outcome(os.listdir, mountpoint)
+        mounting.unmount(mountpoint)
+        self.assertTrue(is_error(listed), f"{address} is mounted and lists {listed}")
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return listed, said + file.read()
+
+    def objects(self, pattern=""):
+        """The requests for objects so far, without those for listings."""
+        return [request for request in self.service.log if not request.is_listing and pattern in request.name]

@@ -1,0 +1,145 @@
+"""cframe info, cat, verify and unpack of what lies on servers: as of the same file on a disk."""
+
+import json
+import os
+
+import mounting
+from mounting import output, run
+from remote_sources import MIB, Served, noise, whole
+
+
+class Tools(Served):
+    def setUp(self):
+        super().setUp()
+        self.content = b"".join(b"line %d\n" % number for number in range(100_000)) + noise(10, 5 * MIB)
+        self.frame = self.packed(self.content, "--codec", "lz4", "--chunksize", "256K")
+        self.service.put("d/x.b2frame", self.frame)
+        self.local = self.work + "/x.b2frame"
+        with open(self.local, "wb") as file:
+            file.write(self.frame)
+        self.service.put("d/plain", b"no frame at all")
+
+    def place(self, **more):
+        """The environment of a program that finds the service."""
+        return {**os.environ, **self.environment(AWS_ENDPOINT_URL=self.service.url(), AWS_REGION="us-east-1", **more)}
+
+    def cframe(self, *arguments, **more):
+        return run(mounting.CFRAME, *arguments, env=self.place(**more), cwd=self.work)
+
+    def done(self, *arguments):
+        ran = self.cframe(*arguments)
+        self.assertEqual((ran.returncode, ran.stderr), (0, b""), arguments)
+        return ran.stdout
+
+    def test_cat(self):
+        for address in self.addresses("d/x.b2frame"):
+            with self.subTest(address):
+                self.assertTrue(self.done("cat", address) == self.content)
+                at = 3 * MIB
+                self.assertEqual(self.done("cat", "--offset", str(at), "--length", "100", address), self.content[at : at + 100])
+
+    def test_a_part_is_not_the_whole(self):
+        self.done("cat", "--offset", str(2 * MIB), "--length", "100", self.web("d/x.b2frame"))
+        self.assertLess(sum(request.sent for request in self.service.log), len(self.frame) // 2)
+
+    def test_info(self):
+        here = json.loads(output(mounting.CFRAME, "info", "--json", self.local))
+        for address in self.addresses("d/x.b2frame"):
+            with self.subTest(address):
+                there = json.loads(self.done("info", "--json", address))
+                self.assertEqual(there["path"], address)
+                self.assertEqual({**there, "path": None}, {**here, "path": None})
+                self.assertIn(b"lz4", self.done("info", address))
+
+    def test_verify(self):
+        damaged = bytearray(self.frame)
+        damaged[len(damaged) // 2 : len(damaged) // 2 + 5000] = os.urandom(5000)
+        self.service.put("d/damaged.b2frame", bytes(damaged))
+        for good, bad in zip(self.addresses("d/x.b2frame"), self.addresses("d/damaged.b2frame")):
+            with self.subTest(good):
+                self.done("verify", good)
+                ran = self.cframe("verify", bad)
+                self.assertEqual(ran.returncode, 1, ran.stderr)
+                self.assertIn(b"damaged.b2frame", ran.stdout + ran.stderr)
+
+    def test_unpack(self):
+        for number, address in enumerate(self.addresses("d/x.b2frame")):
+            with self.subTest(address):
+                target = f"{self.work}/unpacked-{number}"
+                self.done("unpack", address, target)
+                self.assertTrue(whole(target) == self.content)
+                # Nothing is replaced.
+                self.assertEqual(self.cframe("unpack", address, target).returncode, 2)
+
+    def test_what_cannot_be_read(self):
+        for command in ("cat", "info", "verify"):
+            here = self.cframe(command, self.work + "/absent.b2frame")
+            for address in self.addresses("d/absent.b2frame"):
+                ran = self.cframe(command, address)
+                self.assertEqual(ran.returncode, here.returncode, (command, address, ran.stderr))
+                self.assertIn(b"No such file or directory", ran.stdout + ran.stderr)
+                self.assertIn(b"d/absent.b2frame", ran.stdout + ran.stderr)
+            ran = self.cframe(command, self.bucket("d/x.b2frame"), AWS_SECRET_ACCESS_KEY="wrong-secret")
+            self.assertIn(ran.returncode, (2, 3), ran.stderr)
+            self.assertIn(b"SignatureDoesNotMatch", ran.stdout + ran.stderr)
+            self.assertNotIn(b"wrong-secret", ran.stdout + ran.stderr)
+            with open(self.work + "/plain", "wb") as file:
+                file.write(b"no frame at all")
+            here = self.cframe(command, self.work + "/plain")
+            there = self.cframe(command, self.web("d/plain"))
+            self.assertEqual(there.returncode, here.returncode)
+            self.assertEqual((there.stdout + there.stderr).replace(self.web("d/").encode(), b""),
+                             (here.stdout + here.stderr).replace(self.work.encode() + b"/", b""))
+
+    def test_nothing_on_a_server_is_changed(self):
+        self.done("info", self.web("d/x.b2frame"))
+        for command in (["compact"], ["repair"], ["seal"], ["set-meta", "note", "text"]):
+            for address in self.addresses("d/x.b2frame"):
+                with self.subTest(command=command[0], address=address):
+                    ran = self.cframe(command[0], address, *command[1:])
+                    self.assertNotEqual(ran.returncode, 0)
+                    self.assertTrue(ran.stderr)
+        self.assertEqual({request.method for request in self.service.log} - {"GET", "HEAD"}, set())
+        self.assertEqual([name for name in os.listdir(self.work) if name.startswith(("http", "s3"))], [])
+
+    def test_an_object_that_changes_while_it_is_read(self):
+        other = self.packed(noise(11, len(self.content)), "--codec", "lz4", "--chunksize", "256K")
+        self.done("cat", self.web("d/x.b2frame"))
+        for address in self.addresses("d/x.b2frame"):
+            for skip in range(2, 6):
+                with self.subTest(address, skip=skip):
+                    self.service.put("d/x.b2frame", self.frame)
+                    self.service.faults.clear()
+                    self.service.faults.add("call", "d/x.b2frame", skip=skip, count=1,
+                                            function=lambda _: self.service.put("d/x.b2frame", other))
+                    ran = self.cframe("cat", address)
+                    self.assertTrue(self.content.startswith(ran.stdout), "other bytes")
+                    if ran.returncode == 0:
+                        self.assertTrue(ran.stdout == self.content)
+                    else:
+                        self.assertTrue(ran.stderr)
+
+    def test_a_server_that_fails_for_a_while(self):
+        for kind, how in (("status", {"code": 503, "count": 2}), ("close", {"count": 1}), ("cut", {"after": 100, "count": 1})):
+            for address in self.addresses("d/x.b2frame"):
+                with self.subTest(address, kind=kind):
+                    self.service.faults.clear()
+                    self.service.faults.add(kind, "d/x.b2frame", **how)
+                    self.assertTrue(self.done("cat", address) == self.content)
+
+    def test_without_credentials(self):
+        self.credentials = {}
+        ran = self.cframe("cat", self.bucket("d/x.b2frame"))
+        self.assertIn(ran.returncode, (2, 3), ran.stderr)
+        self.assertIn(b"redentials", ran.stderr)
+        self.assertEqual(self.service.log, [])
+
+    def test_a_path_that_looks_like_an_address(self):
+        os.makedirs(self.work + "/http:/host")
+        with open(self.work + "/http:/host/x.b2frame", "wb") as file:
+            file.write(self.frame)
+        self.assertTrue(self.done("cat", "./http://host/x.b2frame") == self.content)
+
+
+if __name__ == "__main__":
+    mounting.main()
