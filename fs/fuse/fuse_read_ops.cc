@@ -83,7 +83,7 @@ unsigned mode_of(EntryKind kind) {
   return 0;
 }
 
-// Entries 0 and 1 are "." and "..".
+// EntryBuffer 0 and 1 are "." and "..".
 struct Listing {
   Filesystem& filesystem;
   DirectoryHandle& directory;
@@ -118,13 +118,13 @@ struct Listing {
 
 /// The answer to a request for entries. It is complete before it is sent, because the kernel may release the directory
 /// after that.
-struct Entries {
+struct EntryBuffer {
   std::vector<char> buffer;
   std::size_t used = 0;
   std::vector<NodeId> entered;  // nodes whose look-up the kernel will count
 };
 
-codec::Result<void> add_names(fuse_req_t request, const Listing& listing, off_t offset, Entries& to) {
+codec::Result<void> add_names(fuse_req_t request, const Listing& listing, off_t offset, EntryBuffer& to) {
   codec::MutexLock lock(listing.directory.mutex);
   if (auto begun = listing.begin(offset); !begun) return begun;
   for (auto i = static_cast<std::size_t>(offset); i < listing.size(); ++i) {
@@ -141,7 +141,7 @@ codec::Result<void> add_names(fuse_req_t request, const Listing& listing, off_t 
 }
 
 codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse_ino_t node, off_t offset,
-                                Entries& to) {
+                                EntryBuffer& to) {
   Filesystem& filesystem = listing.filesystem;
   codec::MutexLock lock(listing.directory.mutex);
   if (auto begun = listing.begin(offset); !begun) return begun;
@@ -174,7 +174,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
   const Listing listing{this_filesystem(), *from_kernel<DirectoryHandle>(info)};
   const codec::Turns::Turn turn = listing.take_turn();
-  Entries entries{std::vector<char>(size), 0, {}};
+  EntryBuffer entries{std::vector<char>(size), 0, {}};
   if (auto added = add_names(request, listing, offset, entries); !added) return reply_error(request, added.error());
   reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); });
 }
@@ -183,7 +183,7 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
   Filesystem& filesystem = this_filesystem();
   const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
   const codec::Turns::Turn turn = listing.take_turn();
-  Entries entries{std::vector<char>(size), 0, {}};
+  EntryBuffer entries{std::vector<char>(size), 0, {}};
   if (auto added = add_entries(request, listing, node, offset, entries); !added)
     return reply_error(request, added.error());
   if (reply_with([&] { return fuse_reply_buf(request, entries.buffer.data(), entries.used); }) == -ENOENT) {

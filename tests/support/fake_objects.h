@@ -85,6 +85,12 @@ class FakeObjects final : public frame::Listing {
     const std::string_view condition = header(request, "If-Match");
     if (!condition.empty() && condition != object.tag) return codec::stale("the object has another tag");
     frame::HttpAnswer answer;
+    const std::string_view known = header(request, "If-None-Match");
+    const std::string_view since = header(request, "If-Modified-Since");
+    if ((!known.empty() && known == object.tag) || (!since.empty() && since == frame::http_date(object.modified))) {
+      answer.status = 304;
+      return answer;
+    }
     if (!object.tag.empty()) answer.headers.push_back({"ETag", object.tag});
     if (object.modified != 0) answer.headers.push_back({"Last-Modified", frame::http_date(object.modified)});
     const std::string_view asked = header(request, "Range");

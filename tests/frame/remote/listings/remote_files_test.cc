@@ -259,6 +259,21 @@ TEST_P(RemoteFilesTest, AReplacedObjectIsStaleAndTheNextLookUpFindsTheNewOne) {
   EXPECT_EQ(content("a.b2frame"), bytes_of(300'000, 9));
 }
 
+TEST_P(RemoteFilesTest, AStateThatTheServerTellsAgainHoldsAgain) {
+  const Descriptor file = open("a.b2frame");
+  const auto inode = status("a.b2frame").st_ino;
+  ASSERT_TRUE(read(file.handle(), 0, 100));
+  world_.objects.put("a.b2frame", bytes_of(300'000, 9), "\"new\"");
+  ASSERT_FALSE(read(file.handle(), 100'000, 100));
+  world_.objects.put("a.b2frame", bytes_of(300'000, 1), "\"a\"");
+  ASSERT_FALSE(read(file.handle(), 100'000, 100));
+  EXPECT_EQ(status("a.b2frame").st_ino, inode);
+  const auto again = read(file.handle(), 100'000, 100);
+  ASSERT_TRUE(again) << codec::describe(again.error());
+  const Bytes all = bytes_of(300'000, 1);
+  EXPECT_EQ(*again, Bytes(all.begin() + 100'000, all.begin() + 100'100));
+}
+
 TEST_P(RemoteFilesTest, AFileThatWasNeverReadMayBeStaleToo) {
   const Descriptor old = open("d/b.b2frame", O_PATH);
   world_.objects.put("d/b.b2frame", bytes_of(50'000, 9), "\"new\"");

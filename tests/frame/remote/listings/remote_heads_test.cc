@@ -1,8 +1,12 @@
 #include "frame/remote/listings/remote_heads.h"
 
 #include <cerrno>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +22,22 @@ using frame::LookAhead;
 using frame::RemoteHeads;
 using std::chrono::seconds;
 
+/// A store in memory.
+class KeepingStore final : public frame::RangeStore {
+ public:
+  std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override {
+    const auto found = kept.find({state, block});
+    return found == kept.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool may_have(const std::string& state, std::uint64_t block) override { return kept.contains({state, block}); }
+  void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override {
+    kept[{state, block}].assign(bytes.begin(), bytes.end());
+  }
+  bool keeps() const override { return true; }
+
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::uint8_t>> kept;
+};
+
 class RemoteHeadsTest : public testing::Test {
  protected:
   RemoteHeadsTest() {
@@ -27,6 +47,17 @@ class RemoteHeadsTest : public testing::Test {
   RemoteHeads heads_for(seconds ttl) {
     return {requests_, ttl, [this] { return now_; }};
   }
+  /// The heads of another mount with the same store.
+  RemoteHeads heads_with_store() {
+    return {requests_, seconds(10), [this] { return now_; }, store_};
+  }
+  std::string_view last_header(std::string_view name) {
+    last_ = requests_.requests().back();
+    for (const frame::HttpHeader& header : last_.headers) {
+      if (header.name == name) return header.value;
+    }
+    return {};
+  }
   static std::string url(const std::string& path) { return FakeObjects::kRoot + path; }
   static std::vector<std::string> urls(int first, int end) {
     std::vector<std::string> all;
@@ -35,6 +66,8 @@ class RemoteHeadsTest : public testing::Test {
     return all;
   }
 
+  KeepingStore store_;
+  frame::HttpRequest last_;
   FakeObjects objects_{false};
   FakeRequests requests_{[this](const frame::HttpRequest& request) { return objects_.answer(request); }};
   std::chrono::steady_clock::time_point now_{};
@@ -56,6 +89,69 @@ TEST_F(RemoteHeadsTest, AHeadHasTheStateAndTheFirstBytes) {
   auto other = (*head)->state;
   other.entity_tag = "\"y\"";
   EXPECT_EQ(heads.kept(url("long"), other), nullptr);
+}
+
+TEST_F(RemoteHeadsTest, ALaterMountAsksWhetherWhatTheStoreKeepsStillHolds) {
+  const auto first = heads_with_store().head(url("7"));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(last_header("If-None-Match"), "");
+  RemoteHeads later = heads_with_store();
+  EXPECT_TRUE(later.is_known(url("7")));
+  EXPECT_FALSE(later.is_known(url("8")));
+  const auto again = later.head(url("7"));
+  ASSERT_TRUE(again) << codec::describe(again.error());
+  EXPECT_EQ(last_header("If-None-Match"), "\"t\"");
+  EXPECT_EQ((*again)->bytes, (*first)->bytes);
+  EXPECT_EQ((*again)->state.length, 100U);
+  EXPECT_EQ(requests_.count(), 2U);
+  // A known state needs no request for its bytes.
+  ASSERT_NE(heads_with_store().kept(url("7"), (*first)->state), nullptr);
+  EXPECT_EQ(requests_.count(), 2U);
+}
+
+TEST_F(RemoteHeadsTest, WhatTheStoreKeepsOfAReplacedObjectIsNotUsed) {
+  ASSERT_TRUE(heads_with_store().head(url("7")));
+  objects_.put("7", std::vector<std::uint8_t>(50, 9), "\"other\"");
+  const auto now = heads_with_store().head(url("7"));
+  ASSERT_TRUE(now);
+  EXPECT_EQ((*now)->state.entity_tag, "\"other\"");
+  EXPECT_EQ((*now)->bytes, std::vector<std::uint8_t>(50, 9));
+  const auto later = heads_with_store().head(url("7"));
+  ASSERT_TRUE(later);
+  EXPECT_EQ(last_header("If-None-Match"), "\"other\"");
+  EXPECT_EQ((*later)->bytes, (*now)->bytes);
+}
+
+TEST_F(RemoteHeadsTest, WithoutATagTheStoreGoesByTheDate) {
+  objects_.put("7", std::vector<std::uint8_t>(50, 9), "");
+  ASSERT_TRUE(heads_with_store().head(url("7")));
+  const auto later = heads_with_store().head(url("7"));
+  ASSERT_TRUE(later) << codec::describe(later.error());
+  EXPECT_EQ(last_header("If-Modified-Since"), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ((*later)->bytes, std::vector<std::uint8_t>(50, 9));
+}
+
+TEST_F(RemoteHeadsTest, ADamagedRecordOfTheStoreIsNone) {
+  ASSERT_TRUE(heads_with_store().head(url("7")));
+  const auto whole = store_.kept.begin()->second;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{17}, std::size_t{19}}) {
+    store_.kept.begin()->second.assign(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto head = heads_with_store().head(url("7"));
+    ASSERT_TRUE(head) << length;
+    EXPECT_EQ(last_header("If-None-Match"), "") << length;
+    EXPECT_EQ((*head)->bytes.size(), 100U) << length;
+  }
+}
+
+TEST_F(RemoteHeadsTest, AStateWithoutBytesIsKeptWithoutThem) {
+  const frame::ObjectState state{"\"t\"", "", 0, 100};
+  heads_with_store().remember(url("7"), state);
+  RemoteHeads later = heads_with_store();
+  EXPECT_EQ(later.kept(url("7"), state), nullptr);
+  const auto found = later.state(url("7"));
+  ASSERT_TRUE(found) << codec::describe(found.error());
+  EXPECT_EQ(last_header("If-None-Match"), "\"t\"");
+  EXPECT_EQ(found->length, 100U);
 }
 
 TEST_F(RemoteHeadsTest, AShortAndAnEmptyObjectHaveHeads) {
