@@ -83,7 +83,7 @@ unsigned mode_of(EntryKind kind) {
   return 0;
 }
 
-// EntryBuffer 0 and 1 are "." and "..".
+// Entries 0 and 1 are "." and "..".
 struct Listing {
   Filesystem& filesystem;
   DirectoryHandle& directory;
