@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include "frame/remote/http/address.h"
 #include "tools/lib/store_paths.h"
 #include "tools/lib/temporary_file.h"
 
@@ -88,7 +89,10 @@ Result<FileTraits> traits_of(const std::string& path) {
   const auto status = files.status(file.handle());
   if (!status) return Failure(status.error());
   const auto index = S_ISDIR(status->st_mode) ? files.status_at(file.handle(), kSparseIndex) : status;
-  return FileTraits::of(index ? *index : *status);
+  FileTraits traits = FileTraits::of(index ? *index : *status);
+  // The mode of an object says only that nothing can change it on its server.
+  if (frame::is_address(path)) traits.mode = FileTraits().mode;
+  return traits;
 }
 
 Result<void> check_no_overlap(const std::string& in, const std::string& out) {

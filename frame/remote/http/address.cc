@@ -11,6 +11,8 @@
 
 namespace cframefs::frame {
 
+using codec::Result;
+
 namespace {
 
 using codec::Failure;

@@ -68,6 +68,8 @@ class Tools(Served):
                 target = f"{self.work}/unpacked-{number}"
                 self.done("unpack", address, target)
                 self.assertTrue(whole(target) == self.content)
+                # Its owner may write to it, whatever the mode of the object.
+                self.assertEqual(os.stat(target).st_mode & 0o700, 0o600)
                 # Nothing is replaced.
                 self.assertEqual(self.cframe("unpack", address, target).returncode, 2)
 
