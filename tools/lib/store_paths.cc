@@ -27,12 +27,20 @@ frame::StoreFiles& store_files() {
   return files;
 }
 
+struct OpenServers {
+  codec::Mutex mutex;
+  std::map<std::string, std::unique_ptr<frame::RemoteSource>> by_address GUARDED_BY(mutex);
+};
+
+OpenServers& servers() {
+  static OpenServers open;
+  return open;
+}
+
 /// Returns the files of a server, which are opened once for each address.
 Result<ReadFileOps*> files_of_server(const std::string& address) {
-  static codec::Mutex mutex;
-  static std::map<std::string, std::unique_ptr<frame::RemoteSource>> opened;
-  codec::MutexLock lock(mutex);
-  auto& source = opened[address];
+  codec::MutexLock lock(servers().mutex);
+  auto& source = servers().by_address[address];
   if (!source) {
     auto remote = frame::RemoteSource::open(address, {});
     if (!remote) return Failure(remote.error());
@@ -53,6 +61,11 @@ bool is_on_disk(const std::string& path) {
 Result<ReadFileOps*> files_for(const std::string& path) {
   if (frame::is_address(path)) return files_of_server(path);
   return is_on_disk(path) ? &frame::system_files() : &store_files();
+}
+
+void close_servers() {
+  codec::MutexLock lock(servers().mutex);
+  servers().by_address.clear();
 }
 
 Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
