@@ -31,11 +31,12 @@ std::string name_of(const PendingRequest& pending, const codec::Error& error) {
 }  // namespace
 
 void note_refusal(const codec::Error& error) {
-  if (log_settings().level < LogLevel::info) return;
-  const PendingRequest& pending = *PendingRequest::current();
   const int number = to_errno(error);
-  const bool is_remote = pending.adapter().filesystem().tree().files().is_remote();
-  if (!is_refusal(number) && !(is_remote && is_of_server(number))) return;
+  const bool refuses = is_refusal(number);
+  // A missing name or attribute, the most frequent error, is neither.
+  if ((!refuses && !is_of_server(number)) || log_settings().level < LogLevel::info) return;
+  const PendingRequest& pending = *PendingRequest::current();
+  if (!refuses && !pending.adapter().filesystem().tree().files().is_remote()) return;
   try_in_memory([&] {
     const PendingRequest::Target& target = pending.target();
     const std::string file = std::to_string(target.node) + "/" + (target.name != nullptr ? target.name : "");
