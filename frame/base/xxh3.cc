@@ -14,6 +14,10 @@ std::uint64_t xxh3(codec::ByteView bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
+std::uint64_t xxh3_of_text(std::string_view text, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(text.data(), text.size(), seed);
+}
+
 RunningXxh3::RunningXxh3(std::uint64_t seed) : state_(XXH3_createState()) {
   if (!state_) throw std::bad_alloc();
   XXH3_64bits_reset_withSeed(state_.get(), seed);

@@ -1,10 +1,11 @@
-// The digests of a seal: XXH3 of 64 bits, by libxxhash.
+// XXH3 of 64 bits, by libxxhash: the digests of a seal, for instance.
 //
 // Thread safety: functions; a running digest serves one thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "codec/base/bytes.h"
 
@@ -13,6 +14,7 @@ struct XXH3_state_s;  // of libxxhash
 namespace cframefs::frame {
 
 std::uint64_t xxh3(codec::ByteView bytes, std::uint64_t seed = 0);
+std::uint64_t xxh3_of_text(std::string_view text, std::uint64_t seed);
 
 /// A digest of bytes that come in pieces.
 class RunningXxh3 {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frame/io/system_version.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -19,20 +21,32 @@ void SourceChanges::changed(const Watcher::Change& change) {
     return look_into_change(directory);
   }
   // The directory's own times have changed too; a single-file root is its directory.
-  forget_directory(change.directory);
+  if (!change.is_repeated) forget_directory(change.directory);
   if (change.name.empty()) return;
   const DirEntry place{change.directory, change.name};
   bool is_directory = false;
   for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory) {
       is_directory = true;
-    } else {
+    } else if (!is_own_change(*node, place)) {
       look_into_change(node);
     }
   }
   // The kernel looks up names of files each time, or was just told to forget them.
   if (change.entry && is_directory)
     notices_.post(Lane::names, place.directory, place.name, [this, place] { forget_moved(place); });
+}
+
+bool SourceChanges::is_own_change(Node& node, const DirEntry& place) {
+  // A file that is being written changes with each commit; its write-back compares more than the version. And only a
+  // directory of this machine never keeps the watcher waiting.
+  if (mount_.options.kernel_cache.attr_timeout || write_back_of(node) ||
+      !mount_.watcher.names().follows(place.directory))
+    return false;
+  const auto directory = mount_.directories.open(place.directory);
+  if (!directory) return false;
+  const auto status = mount_.files.status_at((*directory)->handle(), place.name);
+  return status && node.is_at(*status) && node.pages.is_own(frame::version_of(*status));
 }
 
 void SourceChanges::lost_track() {

@@ -30,6 +30,8 @@ class SourceChanges {
   void forget_moved(const DirEntry& place) EXCLUDES(mount_.changes);
   /// Returns true if the node is on disk at `place`, or the table has it at another place.
   bool lies_at(Node& node, const DirEntry& at) EXCLUDES(mount_.changes);
+  /// Returns true if a file is as the mount itself has left it, so that nothing follows from a reported change.
+  bool is_own_change(Node& node, const DirEntry& place);
   /// Posts a check of a file of which the watcher has reported a change.
   void look_into_change(const std::shared_ptr<Node>& node);
   /// Checks a file of which the watcher has reported a change. Returns true if the kernel must drop its pages.

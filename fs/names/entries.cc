@@ -29,14 +29,14 @@ codec::Result<HeldDirectory> Entries::directory_for_new(NodeId parent, const std
     if (kind && is_container(*kind))
       return refused(EPERM, "create", name, "the name is that of the lock file of a frame");
   }
-  auto taken = mount_.tree.find((*directory)->handle(), name);
+  auto taken = finder_.find(parent, *directory, name);
   if (taken) return refused(EEXIST, "create", name);
   if (!is_no_entry(taken.error())) return codec::Failure(taken.error());
   return directory;
 }
 
 codec::Result<Entry> Entries::find_entry(NodeId parent, const HeldDirectory& directory, const std::string& name) const {
-  auto found = mount_.tree.find(directory->handle(), name);
+  auto found = finder_.find(parent, directory, name);
   if (!found) return codec::Failure(found.error());
   auto kind = mount_.tree.kind_of(directory->handle(), found->name);
   if (!kind) return codec::Failure(kind.error());

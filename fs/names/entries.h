@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fs/mount/node_files.h"
+#include "fs/names/name_finder.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -41,7 +42,7 @@ inline bool is_no_entry(const codec::Error& error) {
 
 class Entries {
  public:
-  explicit Entries(MountContext& mount) : mount_(mount) {}
+  explicit Entries(MountContext& mount) : mount_(mount), finder_(mount) {}
 
   /// Returns the directory. EROFS: read-only mount; EPERM: a directory in which nothing can be changed.
   codec::Result<HeldDirectory> directory_to_change(NodeId parent);
@@ -56,6 +57,7 @@ class Entries {
 
  private:
   MountContext& mount_;
+  const NameFinder finder_;
   std::atomic<std::uint64_t> next_temporary_{1};
 };
 

@@ -64,7 +64,7 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
   {
     // Under mount_.names: a rename in between would enter the node at its old place.
     codec::SharedLock names(mount_.names);
-    auto found = mount_.tree.find(directory->handle(), name);
+    auto found = finder_.find(parent, directory, name);
     if (!found) return codec::Failure(found.error());
     // While a commit replaces the file, the name belongs to the node of the old file.
     node = committing_at(DirEntry{parent, found->name});

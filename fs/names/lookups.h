@@ -9,13 +9,14 @@
 #include <string>
 
 #include "fs/attributes/file_attributes.h"
+#include "fs/names/name_finder.h"
 
 namespace cframefs::fs {
 
 class Lookups {
  public:
   Lookups(MountContext& mount, NodeFiles& node_files, FileAttributes& attributes, ControlFiles& control)
-      : mount_(mount), node_files_(node_files), attributes_(attributes), control_(control) {}
+      : mount_(mount), node_files_(node_files), attributes_(attributes), control_(control), finder_(mount) {}
 
   codec::Result<Attributes> lookup(NodeId parent, const std::string& name);
   /// Enters a file that the mount has just created, without a look at the disk. `place.name`: its name on disk.
@@ -33,6 +34,7 @@ class Lookups {
   NodeFiles& node_files_;
   FileAttributes& attributes_;
   ControlFiles& control_;
+  const NameFinder finder_;
 };
 
 }  // namespace cframefs::fs

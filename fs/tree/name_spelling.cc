@@ -12,6 +12,10 @@ namespace {
 // Listings kept. A program that walks a tree uses one listing after the other.
 constexpr std::size_t kMaxListings = 16;
 
+// Names that are examined until one tells whether a directory folds case. A name does not tell if it is removed during
+// the look, or if the directory has it in both cases.
+constexpr std::size_t kMostLooks = 16;
+
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
@@ -76,6 +80,26 @@ std::optional<bool> NameSpelling::find_out(frame::OpenFile directory, const std:
     return std::any_of(entries->begin(), entries->end(), [&](const auto& entry) { return entry.name == wanted; });
   };
   return !is_listed(name) || !is_listed(other);
+}
+
+void NameSpelling::note(frame::OpenFile directory, bool folds) {
+  const auto status = files_.status(directory);
+  if (!status) return;
+  codec::MutexLock lock(mutex_);
+  folding_.emplace(status->st_dev, folds);
+}
+
+std::optional<bool> NameSpelling::folds_in(frame::OpenFile directory, const std::vector<std::string>& names) {
+  std::size_t looks = 0;
+  for (const std::string& name : names) {
+    if (other_case(name) == name) continue;
+    if (const std::optional<bool> found = find_out(directory, name)) {
+      note(directory, *found);
+      return found;
+    }
+    if (++looks == kMostLooks) break;
+  }
+  return std::nullopt;
 }
 
 codec::Result<std::shared_ptr<const NameSpelling::Names>> NameSpelling::names_in(frame::OpenFile directory) {

@@ -30,6 +30,9 @@ class NameSpelling {
   /// Returns whether the filesystem of the directory folds case; nullopt while that is unknown. `name`: an entry of the
   /// directory, by which it may be determined.
   std::optional<bool> folds_case(frame::OpenFile directory, const std::string& name);
+  /// Returns whether this directory folds case, as one of a filesystem may that otherwise does not; nullopt if none of
+  /// its `names` tells.
+  std::optional<bool> folds_in(frame::OpenFile directory, const std::vector<std::string>& names);
   /// Returns the spelling that the mount uses for an existing entry. REQUIRES: folds_case().
   codec::Result<std::string> of(frame::OpenFile directory, const std::string& name);
   /// Returns the name with its container suffix, if it has one, in lower case.
@@ -45,6 +48,8 @@ class NameSpelling {
 
   /// Returns nullopt if `name` does not tell.
   std::optional<bool> find_out(frame::OpenFile directory, const std::string& name);
+  /// Remembers what a directory tells of its filesystem, unless that is known.
+  void note(frame::OpenFile directory, bool folds);
   codec::Result<std::shared_ptr<const Names>> names_in(frame::OpenFile directory);
 
   frame::ReadFileOps& files_;

@@ -343,7 +343,8 @@ codec::Result<void> SourceTree::probe_view(bool is_array, const std::shared_ptr<
   return {};
 }
 
-codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std::string& shown) const {
+codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std::string& shown,
+                                           const Lacks& lacks) const {
   const auto probed = [&](const std::string& name) -> codec::Result<FoundEntry> {
     auto entry = probe_entry(directory, name);
     if (!entry) return codec::Failure(entry.error());
@@ -362,6 +363,7 @@ codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std:
   };
   Look last;
   const auto kind_of_candidate = [&](const std::string& name) -> codec::Result<EntryKind> {
+    if (lacks && lacks(name)) return EntryKind::none;
     const auto status = files_.status_at(directory, name);
     if (!status)
       return is_missing(status.error()) ? codec::Result<EntryKind>(EntryKind::none) : of(status.error(), name);
@@ -381,6 +383,17 @@ codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std:
   auto entry = entry_from(directory, owner->name, owner->kind, last.status);
   if (!entry) return codec::Failure(entry.error());
   return FoundEntry{std::move(owner->name), std::move(*entry)};
+}
+
+std::optional<std::vector<std::string>> SourceTree::exact_names(frame::OpenFile directory) const {
+  auto entries = files_.list(directory);
+  if (!entries) return std::nullopt;
+  std::vector<std::string> names;
+  names.reserve(entries->size());
+  for (frame::DirectoryEntry& entry : *entries)
+    names.push_back(std::move(entry.name));
+  if (spelling_->folds_in(directory, names).value_or(true)) return std::nullopt;
+  return names;
 }
 
 codec::Result<std::vector<ShownEntry>> SourceTree::list(frame::OpenFile directory) const {

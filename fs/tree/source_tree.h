@@ -67,8 +67,12 @@ class SourceTree {
   /// Returns whether an entry of this kind would keep it under that name.
   bool keeps_kind(EntryKind kind, const std::string& name) const;
 
-  /// Returns the entry that shows as `shown`; ENOENT if there is none.
-  codec::Result<FoundEntry> find(frame::OpenFile directory, const std::string& shown) const;
+  /// Returns the entry that shows as `shown`; ENOENT if there is none. `lacks`: returns true for a name on disk that is
+  /// known not to be in the directory, which is then not looked for; empty: all are.
+  using Lacks = std::function<bool(const std::string&)>;
+  codec::Result<FoundEntry> find(frame::OpenFile directory, const std::string& shown, const Lacks& lacks = {}) const;
+  /// Returns the names in the directory; nothing if names there may differ only by case, or if that cannot be told.
+  std::optional<std::vector<std::string>> exact_names(frame::OpenFile directory) const;
   codec::Result<std::vector<ShownEntry>> list(frame::OpenFile directory) const;
 
   /// Opens an entry, for a sparse frame its directory. Never blocks. `flags`: as open(2).

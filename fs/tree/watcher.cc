@@ -1,12 +1,17 @@
 #include "fs/tree/watcher.h"
 
+#include <climits>
 #include <cstring>
-#include <map>
+#include <optional>
 #include <utility>
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "fs/util/no_memory.h"
@@ -17,48 +22,84 @@ namespace {
 constexpr std::uint32_t kContent = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE;
 constexpr std::uint32_t kEntries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostEventBytes = sizeof(inotify_event) + NAME_MAX + 1;
+
+void add_one(int counter) {
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(counter, &one, sizeof one));
+}
+
+/// Returns whether the system reports each change of names in the directory: no other machine changes what the
+/// filesystem stores, and names are not encrypted, which a key that some program adds changes unreported.
+bool sees_all_changes(int fd) {
+  struct statx status {};
+  if (::statx(fd, "", AT_EMPTY_PATH, 0, &status) != 0 || (status.stx_attributes & STATX_ATTR_ENCRYPTED) != 0)
+    return false;
+  struct statfs filesystem {};
+  if (::fstatfs(fd, &filesystem) != 0) return false;
+  switch (static_cast<std::uint32_t>(filesystem.f_type)) {
+    case EXT4_SUPER_MAGIC:  // ext2 and ext3, too
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:  // its layers must not change beneath it
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
 Watcher::Watcher(Reporter reporter)
     : reporter_(std::move(reporter)),
       inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
-      wake_(eventfd(0, EFD_CLOEXEC)) {}
+      wake_(eventfd(0, EFD_CLOEXEC)),
+      taken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      buffer_(kBufferBytes) {}
 
 Watcher::~Watcher() {
   stop();
-  if (inotify_ >= 0) close(inotify_);
-  if (wake_ >= 0) close(wake_);
+  for (const int descriptor : {inotify_, wake_, taken_}) {
+    if (descriptor >= 0) close(descriptor);
+  }
 }
 
 void Watcher::start() {
-  if (inotify_ < 0 || wake_ < 0) return;
-  // Allocated here, where the caller handles std::bad_alloc; in the thread it would end the program.
-  thread_ = std::thread([this, buffer = std::vector<char>(kBufferBytes)]() mutable { run(buffer); });
+  if (is_usable()) thread_ = std::thread([this] { run(); });
 }
 
 void Watcher::stop() {
   if (!thread_.joinable()) return;
   stopping_ = true;
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(wake_, &one, sizeof one));
+  add_one(wake_);
   thread_.join();
 }
 
 bool Watcher::watch(int fd, std::uint64_t directory) {
-  if (inotify_ < 0 || wake_ < 0) return false;
-  codec::MutexLock lock(mutex_);
-  if (watches_.contains(directory)) return true;
-  // By descriptor: a path could lead to another directory than the one that the caller has checked.
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
-  if (watch < 0) return false;
-  directories_[watch] = directory;
-  watches_[directory] = watch;
+  if (!is_usable()) return false;
+  {
+    codec::MutexLock lock(mutex_);
+    if (watches_.contains(directory)) return true;
+    // By descriptor: a path could lead to another directory than the one that the caller has checked.
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const int watch = inotify_add_watch(inotify_, path.c_str(), kContent | kEntries);
+    if (watch < 0) return false;
+    const auto [other, is_new] = directories_.try_emplace(watch, directory);
+    if (!is_new) {
+      // An older node of the same directory, which no name leads to any more.
+      names_.forget(other->second);
+      watches_.erase(other->second);
+      other->second = directory;
+    }
+    watches_[directory] = watch;
+  }
+  if (sees_all_changes(fd)) names_.follow(directory);
   return true;
 }
 
 void Watcher::forget(std::uint64_t directory) {
+  names_.forget(directory);
   codec::MutexLock lock(mutex_);
   auto found = watches_.find(directory);
   if (found == watches_.end()) return;
@@ -67,19 +108,32 @@ void Watcher::forget(std::uint64_t directory) {
   watches_.erase(found);
 }
 
-void Watcher::run(std::vector<char>& buffer) {
-  Clock::time_point next{};  // when the next batch may be read
+void Watcher::run() {
+  Clock::time_point next{};  // when the next batch may be reported
   while (!stopping_) {
-    pollfd waits[2] = {{inotify_, POLLIN, 0}, {wake_, POLLIN, 0}};
-    if (poll(waits, 2, -1) < 0) continue;
+    wait_for_changes();
     pause_until(next);
     if (stopping_) break;
     next = Clock::now() + kBatchInterval;
-    const ssize_t got = ::read(inotify_, buffer.data(), buffer.size());
-    if (got <= 0 || try_in_memory([&] { report(buffer.data(), static_cast<std::size_t>(got)); })) continue;
+    catch_up();
+    if (try_in_memory([this] { report(); })) continue;
     // Some changes may have been reported already, which is harmless.
-    until_there_is_memory([this] { reporter_(Change{0, "", false, true}); });
+    until_there_is_memory([this] { report_loss(); });
   }
+}
+
+void Watcher::wait_for_changes() {
+  {
+    codec::MutexLock lock(mutex_);
+    is_waiting_ = changes_.empty() && !has_lost_changes_;
+    if (!is_waiting_) return;
+  }
+  pollfd waits[3] = {{inotify_, POLLIN, 0}, {wake_, POLLIN, 0}, {taken_, POLLIN, 0}};
+  static_cast<void>(poll(waits, 3, -1));
+  std::uint64_t count = 0;
+  static_cast<void>(::read(taken_, &count, sizeof count));
+  codec::MutexLock lock(mutex_);
+  is_waiting_ = false;
 }
 
 void Watcher::pause_until(Clock::time_point time) const {
@@ -89,30 +143,72 @@ void Watcher::pause_until(Clock::time_point time) const {
   static_cast<void>(poll(&wake, 1, static_cast<int>(left.count())));
 }
 
-void Watcher::report(const char* events, std::size_t length) {
-  // A program that writes a file causes one event for each write: they are reported once for each batch.
-  std::map<std::pair<std::uint64_t, std::string>, bool> changed;
+void Watcher::report() {
+  Changes changed;
   bool lost = false;
+  {
+    codec::MutexLock lock(mutex_);
+    changed.swap(changes_);
+    std::swap(lost, has_lost_changes_);
+  }
+  std::optional<std::uint64_t> last;
+  for (const auto& [place, entry] : changed) {
+    const bool is_repeated = std::exchange(last, place.first) == place.first;
+    reporter_(Change{place.first, place.second, entry, false, is_repeated});
+  }
+  if (lost) report_loss();
+}
+
+void Watcher::catch_up() {
+  codec::MutexLock order(order_);
+  for (;;) {
+    const ssize_t got = ::read(inotify_, buffer_.data(), buffer_.size());
+    if (got <= 0) return;
+    const auto length = static_cast<std::size_t>(got);
+    if (!try_in_memory([&]() NO_THREAD_SAFETY_ANALYSIS { take_events(length); })) lose_track();
+    // With room for one more event, the read has emptied the queue.
+    if (length + kMostEventBytes <= buffer_.size()) return;
+  }
+}
+
+void Watcher::take_events(std::size_t length) {
+  codec::MutexLock lock(mutex_);
   for (std::size_t at = 0; at + sizeof(inotify_event) <= length;) {
     inotify_event event{};
-    std::memcpy(&event, events + at, sizeof event);
-    const char* name = events + at + sizeof event;
+    std::memcpy(&event, buffer_.data() + at, sizeof event);
+    take_event(at);
     at += sizeof event + event.len;
-    if ((event.mask & IN_Q_OVERFLOW) != 0) lost = true;
-    codec::MutexLock lock(mutex_);
-    auto directory = directories_.find(event.wd);
-    if (directory == directories_.end()) continue;
-    if ((event.mask & IN_IGNORED) != 0) {
-      watches_.erase(directory->second);
-      directories_.erase(directory);
-      continue;
-    }
-    bool& entry = changed[{directory->second, event.len > 0 ? std::string(name) : std::string()}];
-    entry = entry || (event.mask & kEntries) != 0;
   }
-  for (const auto& [place, entry] : changed)
-    reporter_(Change{place.first, place.second, entry, false});
-  if (lost) reporter_(Change{0, "", false, true});
+  if (std::exchange(is_waiting_, false)) add_one(taken_);
+}
+
+void Watcher::take_event(std::size_t at) {
+  inotify_event event{};
+  std::memcpy(&event, buffer_.data() + at, sizeof event);
+  if ((event.mask & IN_Q_OVERFLOW) != 0) {
+    has_lost_changes_ = true;
+    names_.lose_track();
+  }
+  auto directory = directories_.find(event.wd);
+  if (directory == directories_.end()) return;
+  if ((event.mask & IN_IGNORED) != 0) {
+    names_.forget(directory->second);
+    watches_.erase(directory->second);
+    directories_.erase(directory);
+    return;
+  }
+  const std::string name(event.len > 0 ? buffer_.data() + at + sizeof event : "");
+  if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) names_.appeared(directory->second, name);
+  if ((event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0) names_.vanished(directory->second);
+  bool& entry = changes_[{directory->second, name}];
+  entry = entry || (event.mask & kEntries) != 0;
+}
+
+void Watcher::lose_track() {
+  names_.lose_track();
+  codec::MutexLock lock(mutex_);
+  has_lost_changes_ = true;
+  if (std::exchange(is_waiting_, false)) add_one(taken_);
 }
 
 }  // namespace cframefs::fs

@@ -93,6 +93,23 @@ TEST_F(CreateCosts, AFrameIsOpenedOnceAndItsNameIsLookedUpOnce) {
   EXPECT_EQ(content("x"), "text");
 }
 
+TEST_F(CreateCosts, NamesThatAWatchedDirectoryLacksAreNotLookedFor) {
+  make("x", "text");
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(node_of("absent" + std::to_string(i)), 0U);
+  counted_.looks = 0;
+  EXPECT_EQ(node_of("absent"), 0U);
+  EXPECT_EQ(counted_.looks, 0);
+  // A frame is found at once among the names that it could have.
+  EXPECT_NE(node_of("x"), 0U);
+  EXPECT_EQ(counted_.looks, 2);
+  // Another program makes the file: it is there for the next look-up.
+  directory_.write("absent.b2frame", {});
+  EXPECT_NE(node_of("absent"), 0U);
+  ASSERT_EQ(::unlink((directory_.path() / "absent.b2frame").c_str()), 0);
+  EXPECT_EQ(node_of("absent"), 0U);
+}
+
 TEST_F(NamespaceTest, ACreatedFileShowsTheAttributesOfTheNextStat) {
   struct Case {
     Names names;

@@ -3,9 +3,10 @@
 import errno
 import os
 import shutil
+import signal
 
 import mounting
-from mounting import Mount, output
+from mounting import Mount, output, wait_for
 from mounted_directory import Directory
 from sparse_frames import make_sparse_frame
 
@@ -13,7 +14,7 @@ CONTENT = b"".join(b"line %d\n" % number for number in range(3000))
 SUFFIXES = (".b2frame", ".b2f", ".b2", ".b2b")
 
 
-class Names(Directory):
+class PackedFrame(Directory):
     def setUp(self):
         super().setUp()
         with open(self.work + "/raw", "wb") as file:
@@ -23,6 +24,8 @@ class Names(Directory):
         with open(self.frame, "rb") as file:
             self.stored = file.read()
 
+
+class Names(PackedFrame):
     def read(self, path):
         with open(path, "rb") as file:
             return file.read()
@@ -140,6 +143,96 @@ class Names(Directory):
                     self.fails(errno.EROFS, call, mount / shown)
                 self.assertEqual(self.read(mount / shown), before)
                 self.assertEqual(len(mount.lines()), 1, mount.lines())
+
+
+class WatchedDirectory(PackedFrame):
+    """After many look-ups that found nothing the mount knows the names in a directory, and looks for no others."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.source + "/d")
+        for number in range(20):
+            self.place(f"kept{number}")
+        self.at = str(self.mount() / "d")
+        self.look_for_many()
+
+    def place(self, name):
+        with open(f"{self.source}/d/{name}", "wb") as file:
+            file.write(CONTENT)
+
+    def look_for_many(self):
+        for number in range(600):
+            self.assertFalse(os.path.exists(f"{self.at}/absent{number}"))
+
+    def check(self, name, *, there):
+        self.assertEqual(os.path.lexists(f"{self.at}/{name}"), there, name)
+
+    def test_other_programs_changes_of_names_show_at_once(self):
+        # semantics: F1
+        source = self.source + "/d"
+        for number in range(200):
+            name = f"new{number}"
+            self.check(name, there=False)
+            self.place(name)
+            self.check(name, there=True)
+            os.rename(f"{source}/{name}", f"{source}/moved{number}")
+            self.check(name, there=False)
+            self.check(f"moved{number}", there=True)
+            os.rename(f"{source}/moved{number}", f"{self.source}/out{number}")
+            self.check(f"moved{number}", there=False)
+            os.rename(f"{self.source}/out{number}", f"{source}/in{number}")
+            self.check(f"in{number}", there=True)
+            os.link(f"{source}/in{number}", f"{source}/link{number}")
+            self.check(f"link{number}", there=True)
+            os.symlink("kept0", f"{source}/symlink{number}")
+            self.check(f"symlink{number}", there=True)
+            os.mkdir(f"{source}/directory{number}")
+            self.check(f"directory{number}", there=True)
+            os.unlink(f"{source}/in{number}")
+            self.check(f"in{number}", there=False)
+
+    def test_a_frame_of_another_program_shows_at_once(self):
+        for number in range(100):
+            for suffix in SUFFIXES:
+                name = f"x{number}{suffix[1:]}"
+                self.check(name, there=False)
+                self.put(self.frame, f"d/{name}{suffix}")
+                self.check(name, there=True)
+
+    def test_more_changes_than_the_system_queues(self):
+        with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
+            queued = int(file.read())
+        count = queued // 2 + 1000  # two events for each file
+        daemons = mounting.daemons_of(self.mountpoint)
+        for daemon in daemons:
+            os.kill(daemon, signal.SIGSTOP)
+        for number in range(count):
+            with open(f"{self.source}/d/many{number}", "wb"):
+                pass
+        for daemon in daemons:
+            os.kill(daemon, signal.SIGCONT)
+        missing = [number for number in range(count) if not os.path.exists(f"{self.at}/many{number}")]
+        self.assertEqual(missing, [])
+
+    def test_names_made_and_removed_through_the_mount(self):
+        for number in range(1000):
+            name = f"{self.at}/own{number % 7}"
+            with open(name, "xb") as file:
+                file.write(b"x")
+            self.assertRaises(FileExistsError, os.mkdir, name)
+            os.rename(name, f"{self.at}/other")
+            self.assertFalse(os.path.exists(name))
+            os.unlink(f"{self.at}/other")
+
+    def test_a_directory_that_is_replaced(self):
+        for number in range(50):
+            os.rename(self.source + "/d", f"{self.source}/old{number}")
+            os.mkdir(self.source + "/d")
+            # The kernel hears of another directory a moment later.
+            wait_for(lambda: not os.path.exists(f"{self.at}/kept0"))
+            self.place("kept0")
+            self.check("kept0", there=True)
+            self.look_for_many()
 
 
 if __name__ == "__main__":

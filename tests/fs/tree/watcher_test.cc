@@ -4,9 +4,11 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/temp_dir.h"
@@ -70,6 +72,45 @@ TEST_F(WatcherTest, EachChangedNameIsReported) {
   for (int i = 0; i < 500; ++i)
     directory_.write("f" + std::to_string(i), {});
   for (int i = 0; i < 500; ++i)
+    wait_for_report_of("f" + std::to_string(i));
+}
+
+TEST_F(WatcherTest, ChangesOfNamesAreKnownOnceTheirCallHasReturned) {
+  const std::vector<std::string> some{"a", "b", "c"};  // so that the first rename does not leave it empty
+  watcher_.names().end_listing(kDirectory, watcher_.names().begin_listing(kDirectory, WatchedNames::kFewLooks), &some);
+  ASSERT_TRUE(watcher_.names().is_listed(kDirectory))
+      << "the filesystem of " << directory_.path() << " is none of a machine";
+  const std::string path = directory_.path().string() + "/";
+  const auto knows = [&](const std::string& name) {
+    watcher_.catch_up();
+    return !watcher_.names().lacks(kDirectory, name);
+  };
+  for (int i = 0; i < 300; ++i) {
+    const std::string number = std::to_string(i);
+    EXPECT_FALSE(knows("file" + number));
+    directory_.write("file" + number, {});
+    EXPECT_TRUE(knows("file" + number));
+    ASSERT_EQ(::rename((path + "file" + number).c_str(), (path + "moved" + number).c_str()), 0);
+    EXPECT_TRUE(knows("moved" + number));
+    ASSERT_EQ(::link((path + "moved" + number).c_str(), (path + "link" + number).c_str()), 0);
+    EXPECT_TRUE(knows("link" + number));
+    ASSERT_EQ(::symlink("x", (path + "symlink" + number).c_str()), 0);
+    EXPECT_TRUE(knows("symlink" + number));
+    ASSERT_EQ(::mkdir((path + "directory" + number).c_str(), 0700), 0);
+    EXPECT_TRUE(knows("directory" + number));
+    ASSERT_EQ(::mkfifo((path + "pipe" + number).c_str(), 0600), 0);
+    EXPECT_TRUE(knows("pipe" + number));
+  }
+}
+
+TEST_F(WatcherTest, ChangesThatWereCaughtUpOnAreReportedAllTheSame) {
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    directory_.write(name, {});
+    watcher_.catch_up();
+    if (i % 3 == 0) wait_for_report_of(name);
+  }
+  for (int i = 0; i < 300; ++i)
     wait_for_report_of("f" + std::to_string(i));
 }
 
