@@ -479,7 +479,7 @@ int pack_array(const FileTask& task, const EncodeOptions& wishes, MadeFile& made
 SubcommandRun declare_convert(CLI::App& app) {
   auto rules = std::make_shared<ConvertRules>();
   add_batch_options(app, rules->batch, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input",
-                    "a frame, .b2nd or .npy file, or - for standard output");
+                    "a frame, .b2nd or .npy file, s3://BUCKET/KEY, or - for standard output");
   add_size_option(app, "--frame-offset", rules->frame_offset, "Offset of the frame in the file (0)");
   app.add_option("--beta-bitshuffle", rules->beta_bitshuffle,
                  "Bit order in frames of 2.0.0-beta.3 to beta.5: new for beta.5, old for the others (new)")

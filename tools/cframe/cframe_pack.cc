@@ -156,23 +156,20 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
     if (!taken) return codec::Failure(taken.error());
     samples = std::move(*taken);
   }
-  if (options.tune && !samples.runs.empty()) {
+  if (options.tune && options.tune != TuneGoal::remote && !samples.runs.empty()) {
     const auto tuned = tune(context, wishes, samples, *options.tune);
     if (!tuned) return codec::Failure(tuned.error());
-    auto chosen = options_text(tuned->encode);
-    auto length = chunksize;
-    if (options.tune == TuneGoal::remote && chunksize == 0) {
-      const auto remote = choose_remote_chunksize(context, tuned->encode, samples);
-      if (!remote) return codec::Failure(remote.error());
-      length = *remote;
-      chosen += fmt::format(" --chunksize {}", length);
-    }
-    io.err.print(
-        fmt::format("cframe: of {} settings: {} ({} on samples)\n", tuned->tried, chosen, ratio_text(tuned->ratio, 1)));
-    return frame::choose_frame(context, tuned->encode, length, {});
+    io.err.print(fmt::format("cframe: of {} settings: {} ({} on samples)\n", tuned->tried, options_text(tuned->encode),
+                             ratio_text(tuned->ratio, 1)));
+    return frame::choose_frame(context, tuned->encode, chunksize, {});
   }
   const auto filters = wishes.filters ? frame::Filters::given : frame::Filters::open;
-  return frame::choose_frame(context, wishes.parameters(), chunksize, samples, filters);
+  auto chosen = frame::choose_frame(context, wishes.parameters(), chunksize, samples, filters);
+  if (options.tune != TuneGoal::remote || chunksize != 0) return chosen;
+  const auto remote = choose_remote_chunksize(context, chosen.encode, samples);
+  if (!remote) return codec::Failure(remote.error());
+  io.err.print(fmt::format("cframe: --chunksize {}\n", *remote));
+  return frame::choose_frame(context, wishes.parameters(), *remote, samples, filters);
 }
 
 int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, Io& io) {
@@ -237,7 +234,8 @@ int run_pack(const PackOptions& options, Io& io) {
 
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
-  add_batch_options(app, options->batch, "File, or - for standard input", "the frame, or - for standard output");
+  add_batch_options(app, options->batch, "File, or - for standard input",
+                    "the frame, s3://BUCKET/KEY, or - for standard output");
   add_frame_options(app, options->wishes);
   add_checksums_option(app, options->wishes.checksums);
   add_tune_option(app, options->tune);

@@ -156,12 +156,11 @@ const Trial& best_of(std::vector<Trial>& trials, TuneGoal goal, std::int32_t run
   const auto shorter = [](const Trial& a, const Trial& b) { return a.stored < b.stored; };
   const auto shortest = std::min_element(trials.begin(), trials.end(), shorter);
   if (goal == TuneGoal::ratio) return *shortest;
-  const bool decodes_fast = goal == TuneGoal::speed || goal == TuneGoal::remote;
   const double tolerance = goal == TuneGoal::speed ? 1.2 : goal == TuneGoal::random ? 1.25 : 1.05;
   const double enough = tolerance * shortest->stored;
   const auto good = std::partition(trials.begin(), trials.end(), [&](const Trial& t) { return t.stored <= enough; });
   return *std::min_element(trials.begin(), good, [&](const Trial& a, const Trial& b) {
-    if (decodes_fast) return a.decoding < b.decoding;
+    if (goal == TuneGoal::speed) return a.decoding < b.decoding;
     if (goal == TuneGoal::random) return block_time(a, run) < block_time(b, run);
     return a.encoding < b.encoding;
   });
@@ -171,7 +170,7 @@ const Trial& best_of(std::vector<Trial>& trials, TuneGoal goal, std::int32_t run
 
 Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes, const frame::DataSamples& samples,
                    TuneGoal goal) {
-  const bool decodes = goal != TuneGoal::balanced && goal != TuneGoal::ratio;
+  const bool decodes = goal == TuneGoal::speed || goal == TuneGoal::random;
   std::vector<Trial> trials;
   for (const EncodeParameters& encode : settings(context, wishes, samples, goal)) {
     trials.push_back({encode});

@@ -26,7 +26,7 @@ enum class TuneGoal : std::uint8_t {
   ratio,     // the smallest result, whatever time the encoder takes
   speed,     // of the settings within 20 % of the smallest result, the one that decodes fastest
   random,    // short blocks; of the settings within 25 % of the smallest result, the one that decodes a block fastest
-  remote,  // of the settings within 5 % of the smallest result, the one that decodes fastest; choose_remote_chunksize()
+  remote,    // the usual setting, with choose_remote_chunksize()
 };
 
 struct Tuned {
@@ -35,7 +35,7 @@ struct Tuned {
   int tried = 0;     // number of settings
 };
 
-/// Returns the best setting. REQUIRES: samples.runs is not empty.
+/// Returns the best setting. REQUIRES: samples.runs is not empty; the goal is not `remote`.
 codec::Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes, const frame::DataSamples& samples,
                           TuneGoal goal = TuneGoal::balanced);
 

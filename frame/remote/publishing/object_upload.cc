@@ -210,9 +210,12 @@ Result<void> ObjectUpload::resolve(Error error) {
     tag_ = (*found)->tag;
     return {};
   }
-  if (found && *found && error.kind == ErrorKind::stale && object_.is_conditional())
+  // A bucket that does not show the object refuses the condition for one.
+  const bool is_there = !found || *found;
+  if (is_there && error.kind == ErrorKind::stale && object_.is_conditional())
     return codec::io_error(EEXIST, shown_url(object_.url()), "there is such an object");
-  if (!found) error.reason += "; whether the object was made is not known: " + found.error().reason;
+  if (!found && error.sys != EACCES)
+    error.reason += "; whether the object was made is not known: " + found.error().reason;
   return Failure(conditional(std::move(error)));
 }
 

@@ -6,7 +6,7 @@
 // at its begin and before these requests. If one of them fails, or its answer is lost, the mark of the object that is
 // there tells whether it did its work.
 //
-// Memory: the parts that wait and those that are sent have 64 MiB together, or what two parts have. Parts go over
+// Memory: the parts that wait and those that are sent have 48 MiB together, or what two parts have. Parts go over
 // connections of their own, so that they can be cut: a part that arrives after the upload was aborted would stay.
 //
 // Thread safety, ownership, errors: as new_object.h. Borrows the requests.
@@ -31,7 +31,7 @@ namespace cframefs::frame {
 
 class ObjectUpload final : public NewObject {
  public:
-  static constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kMostMemory = std::uint64_t{48} << 20;
 
   /// Makes what sends the parts. When that is destroyed, no request of it is under way any more.
   using MakeRequests = std::function<std::unique_ptr<Requests>()>;

@@ -106,6 +106,17 @@ class Uploads(Publishing):
         self.done("convert", "--codec", "lz4", "local.b2frame", self.address)
         self.assertTrue(self.done("cat", self.address) == whole(self.big))
 
+    def test_an_array_keeps_its_chunks(self):
+        with open(self.work + "/a.npy", "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }".ljust(117)
+                       + b"\nabcd")
+        self.done("convert", "a.npy", "a.b2nd")
+        for command, name in (("pack", "a.npy"), ("convert", "a.npy"), ("convert", "a.b2nd")):
+            ran = self.cframe(command, "--tune=remote", name, self.bucket("b.b2nd"))
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(b"--tune cannot be used for an array", ran.stderr)
+        self.assertEqual(self.service.log, [])
+
     def test_many_files(self):
         for name in ("t/a", "t/below/b"):
             os.makedirs(os.path.dirname(self.work + "/" + name), exist_ok=True)
@@ -310,6 +321,16 @@ class Interrupted(Publishing):
                 number += 1
             self.assertEqual(status, 0)
             self.assertGreater(number, 8)
+
+    def test_while_a_part_stalls(self):
+        self.service.faults.add("stall", "d/*", when=lambda request: kind_of(request) == "part", after=None)
+        process = self.begun("pack", self.big, self.address)
+        wait_for(lambda: "part" in self.kinds(), what="a part")
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+        self.assertEqual((process.returncode, said), (-signal.SIGINT, b""))
+        self.assertIsNone(self.content())
+        self.assert_nothing_left()
 
     def test_by_kill_at_each_request(self):
         self.whole = self.as_file("pack", self.big)

@@ -274,7 +274,7 @@ TEST_F(ObjectUploadTest, ThePartsInFlightHaveABound) {
   part_requests_.hold();
   constexpr std::uint64_t kLength = 30 * kSentPart;
   auto done = std::async(std::launch::async, [this] { return upload(kLength); });
-  while (part_requests_.in_flight() < 6)
+  while (part_requests_.in_flight() < 4)
     std::this_thread::yield();
   EXPECT_EQ(done.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   // With the first part and the one that grows.
@@ -288,7 +288,7 @@ TEST_F(ObjectUploadTest, ThePartsInFlightHaveABound) {
 TEST_F(ObjectUploadTest, AStopEndsAWaitAndAbortsTheUpload) {
   part_requests_.hold();
   auto done = std::async(std::launch::async, [this] { return upload(30 * kSentPart); });
-  while (part_requests_.in_flight() < 6)
+  while (part_requests_.in_flight() < 4)
     std::this_thread::yield();
   stop_ = true;
   const auto stopped = done.get();
