@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <malloc.h>
+
 #include "codec/base/mutex.h"
 #include "frame/base/utf8_sanitize.h"
 #include "frame/remote/http/address.h"
@@ -15,6 +17,10 @@ using codec::Failure;
 using codec::Result;
 
 namespace {
+
+/// Parts of an upload go back to the system once they are sent: without a fixed threshold malloc keeps blocks as large
+/// as those that were freed before, in heaps with holes.
+constexpr int kSmallestMapped = 4 << 20;
 
 struct OpenBuckets {
   codec::Mutex mutex;
@@ -34,6 +40,7 @@ Result<frame::ObjectPublisher*> publisher_of(const std::string& bucket) {
     auto opened = frame::ObjectPublisher::open(bucket);
     if (!opened) return Failure(opened.error());
     publisher = std::move(*opened);
+    mallopt(M_MMAP_THRESHOLD, kSmallestMapped);  // NOLINT(concurrency-mt-unsafe): glibc locks
   }
   return publisher.get();
 }
