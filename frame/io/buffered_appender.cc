@@ -21,6 +21,12 @@ Result<void> BufferedAppender::append(ByteView bytes) {
   return {};
 }
 
+Result<void> BufferedAppender::skip(std::uint64_t length) {
+  if (auto done = flush(); !done) return done;
+  flushed_ += length;
+  return {};
+}
+
 Result<void> BufferedAppender::flush() {
   if (gathered_.empty()) return {};
   if (auto done = put(gathered_); !done) return done;
@@ -29,10 +35,10 @@ Result<void> BufferedAppender::flush() {
 }
 
 Result<void> BufferedAppender::put(ByteView bytes) {
-  if (auto done = files_.pwrite(file_, bytes, FileOffset{flushed_}); !done) return done;
+  if (auto done = target_.write(bytes, FileOffset{flushed_}); !done) return done;
   flushed_ += bytes.size();
   if (flushed_ - writeback_started_ < kWritebackStep) return {};
-  files_.start_writeback(file_, FileOffset{writeback_started_}, flushed_ - writeback_started_);
+  target_.start_writeback(FileOffset{writeback_started_}, flushed_ - writeback_started_);
   writeback_started_ = flushed_;
   return {};
 }

@@ -313,7 +313,8 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
   const std::uint64_t section = next.header.size();
   const auto seal = begin_seal(false);
   if (!seal) return Failure(seal.error());
-  BufferedAppender out(files_, replacement->handle(), FileOffset{section});
+  FileTarget target(files_, replacement->handle());
+  BufferedAppender out(target, FileOffset{section});
   IndexEncoder index;
   const SparseChunks::Undo undo(sparse_.get());
   if (directory_) {

@@ -74,7 +74,8 @@ Result<void> FrameWriter::encode_index(Next& next, IndexEncoder& index) const {
 /// next.header.
 Result<void> FrameWriter::write_behind(Next& next, Extras extras) {
   const std::uint64_t section = header_.size();
-  BufferedAppender out(files_, file_->handle(), FileOffset{parameters().frame_length});
+  FileTarget target(files_, file_->handle());
+  BufferedAppender out(target, FileOffset{parameters().frame_length});
   for (const auto& [number, encoded] : pending_.chunks()) {
     const bool stored = encoded.special == SpecialValue::none;
     next.entries.emplace_back(

@@ -26,12 +26,11 @@ std::vector<std::uint8_t> header_of(const NewFrame& frame) {
 
 }  // namespace
 
-NewFrameFile::NewFrameFile(FileOps& files, OpenFile file, const NewFrame& frame)
-    : files_(files),
-      file_(file),
+NewFrameFile::NewFrameFile(WriteTarget& target, const NewFrame& frame)
+    : target_(target),
       chunksize_(frame.chunksize),
       header_(header_of(frame)),
-      out_(files, file, FileOffset{header_.size()}),
+      out_(target, FileOffset{header_.size()}),
       seal_(frame.has_seal ? std::make_unique<SealWriter>(frame.chunksize) : nullptr) {}
 
 Result<void> NewFrameFile::append(const codec::EncodedChunk& chunk) {
@@ -124,7 +123,7 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   }
   const FileOffset seal_at{out_.position()};
   if (seal_) {
-    if (auto put = out_.append(std::vector<std::uint8_t>(kSealLength)); !put) return put;
+    if (auto skipped = out_.skip(kSealLength); !skipped) return skipped;
   }
   RunningXxh3 trailer_digest;
   if (auto put = put_trailer(vlmetalayers, content, trailer_digest); !put) return put;
@@ -134,9 +133,9 @@ Result<void> NewFrameFile::finish(const std::vector<MetalayerLength>& vlmetalaye
   if (seal_) {
     const SealedState state{header_, nbytes_, fields.cbytes, chunks, index_digest};
     const auto seal = encode_seal(seal_->seal(state, trailer_digest.value()));
-    if (auto put = files_.pwrite(file_, seal, seal_at); !put) return put;
+    if (auto put = target_.write(seal, seal_at); !put) return put;
   }
-  return files_.pwrite(file_, header_, FileOffset{0});
+  return target_.write(header_, FileOffset{0});
 }
 
 Result<void> NewFrameFile::put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content,

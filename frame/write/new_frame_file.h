@@ -1,9 +1,9 @@
 // Writes a new frame into an empty file, chunk by chunk, in large writes.
 //
 // The header is written last: until finish() has returned, the file is not a frame. To change an existing frame, see
-// frame_writer.h.
+// frame_writer.h. Each byte is written once: header and seal are gaps until then.
 //
-// Thread safety: one thread. Ownership: borrows the file operations and the descriptor. Errors: io; invalid (more
+// Thread safety: one thread. Ownership: borrows the target. Errors: io; invalid (more
 // chunks than an index can hold, or a chunk of a wrong length). After an error the caller must discard the file.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "frame/cframe/index_encoder.h"
 #include "frame/container/chunk_reader.h"
 #include "frame/io/buffered_appender.h"
-#include "frame/io/file_ops.h"
+#include "frame/io/write_target.h"
 #include "frame/write/seal_writer.h"
 
 namespace cframefs::frame {
@@ -28,7 +28,7 @@ class RunningXxh3;
 class NewFrameFile {
  public:
   /// REQUIRES: `frame` as for empty_frame().
-  NewFrameFile(FileOps& files, OpenFile file, const NewFrame& frame);
+  NewFrameFile(WriteTarget& target, const NewFrame& frame);
 
   /// Appends a chunk. All chunks but the last must have the frame's chunksize.
   Result<void> append(const codec::EncodedChunk& chunk);
@@ -61,8 +61,7 @@ class NewFrameFile {
   Result<void> put_trailer(const std::vector<MetalayerLength>& vlmetalayers, const ContentOf& content,
                            RunningXxh3& digest);
 
-  FileOps& files_;
-  const OpenFile file_;
+  WriteTarget& target_;
   const std::int32_t chunksize_;
   std::vector<std::uint8_t> header_;
   BufferedAppender out_;

@@ -39,11 +39,17 @@ def xml_text(text):
     return "".join(f"&#{ord(char)};" if ord(char) < 32 else html.escape(char) for char in text)
 
 
+def metadata_of(request):
+    return {name: value for name, value in request.headers.items() if name.startswith("x-amz-meta-")}
+
+
 class Buckets:
-    """One bucket. `keys`: name of an access key -> sigv4_check.Key; `is_public`: requests without a signature are served."""
+    """One bucket. `keys`: name of an access key -> sigv4_check.Key; `is_public`: requests without a signature are served.
+    `conditions`: what becomes of conditions of requests that make objects: "kept", "refused" (501) or "ignored"."""
 
     def __init__(self, objects, bucket="bucket", keys=None, is_public=False, region="us-east-1"):
         self.objects, self.bucket, self.keys, self.is_public, self.region = objects, bucket, dict(keys or {}), is_public, region
+        self.conditions = "kept"
         self.lock = threading.Lock()  # makes condition and change of a PUT one
 
     def answer(self, request, now):
@@ -124,6 +130,8 @@ class Buckets:
 
     def of_object(self, request):
         method, query = request.method, request.query
+        if method == "GET" and "uploadId" in query:
+            return self.list_parts(request)
         if method in ("GET", "HEAD"):
             return self.read(request)
         if method == "PUT":
@@ -150,6 +158,10 @@ class Buckets:
         return answer_object(request, stored)
 
     def check_condition(self, request):
+        if self.conditions == "ignored":
+            return
+        if self.conditions == "refused" and {"if-match", "if-none-match"} & set(request.headers):
+            raise sigv4_check.Refused(501, "NotImplemented", "Conditional object PUTs are not supported.")
         stored = self.objects.find(request.name, is_opened=False)
         if stored is None and "if-match" in request.headers:
             raise sigv4_check.Refused(404, "NoSuchKey", "The specified key does not exist.")
@@ -164,18 +176,18 @@ class Buckets:
             return error_answer(request, 411)
         with self.lock:
             self.check_condition(request)
-            stored = self.objects.put(request.name, request.body)
+            stored = self.objects.put(request.name, request.body, metadata=metadata_of(request))
         return Answer(200, self.stored_answer(stored))
 
     def begin_upload(self, request):
         number = uuid.uuid4().hex
-        self.objects.uploads[number] = (request.name, {})
+        self.objects.uploads[number] = (request.name, {}, metadata_of(request))
         return xml_answer("InitiateMultipartUploadResult", f"<Bucket>{self.bucket}</Bucket>"
                           f"<Key>{xml_text(request.name)}</Key><UploadId>{number}</UploadId>")
 
     def upload(self, request):
         """The parts of the upload that the request names."""
-        name, parts = self.objects.uploads.get(request.query["uploadId"], (None, None))
+        name, parts, _ = self.objects.uploads.get(request.query["uploadId"], (None, None, None))
         if name != request.name:
             raise sigv4_check.Refused(404, "NoSuchUpload", "The specified multipart upload does not exist.")
         return parts
@@ -188,6 +200,12 @@ class Buckets:
         etag = hashlib.md5(request.body).hexdigest()
         parts[int(number)] = (etag, request.body)
         return Answer(200, [("ETag", f'"{etag}"')])
+
+    def list_parts(self, request):
+        """ListParts, all on one page."""
+        listed = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag><Size>{len(content)}</Size></Part>"
+                         for number, (etag, content) in sorted(self.upload(request).items()))
+        return xml_answer("ListPartsResult", f"<UploadId>{request.query['uploadId']}</UploadId>{listed}")
 
     def complete_upload(self, request):
         parts = self.upload(request)
@@ -207,8 +225,8 @@ class Buckets:
         digests = b"".join(bytes.fromhex(etag) for _, etag in told)
         with self.lock:
             self.check_condition(request)
-            del self.objects.uploads[request.query["uploadId"]]
-            stored = self.objects.put(request.name, b"".join(contents),
+            _, _, metadata = self.objects.uploads.pop(request.query["uploadId"])
+            stored = self.objects.put(request.name, b"".join(contents), metadata=metadata,
                                       etag=f"{hashlib.md5(digests).hexdigest()}-{len(told)}")
         answer = xml_answer("CompleteMultipartUploadResult", f"<Bucket>{self.bucket}</Bucket><Key>{xml_text(request.name)}</Key>"
                             f"<ETag>&quot;{stored.etag}&quot;</ETag>")

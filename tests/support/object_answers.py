@@ -81,6 +81,7 @@ def answer_object(request, stored):
         stored.close()
         return error_answer(request, failed, message="At least one of the conditions does not hold.")
     headers.append(("Content-Type", "application/octet-stream"))
+    headers += stored.metadata.items()
     part = asked_range(request.range, stored.length)
     if part is None:
         return Answer(200, headers, stored.part(0, stored.length))

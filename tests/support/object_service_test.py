@@ -355,6 +355,7 @@ class Buckets(Service):
             return self.ask("POST", f"/bucket/m?uploadId={number}",
                             f"<CompleteMultipartUpload>{body}</CompleteMultipartUpload>".encode(), **headers)
 
+        self.assertEqual(self.ask("GET", f"/bucket/m?uploadId={number}")[2].count(b"<PartNumber>"), 3)
         self.assertEqual(self.code(complete([2, 1])), (400, "InvalidPartOrder"))
         self.assertEqual(self.code(complete([2, 3])), (400, "EntityTooSmall"))
         self.service.put("m", b"there")
@@ -365,6 +366,31 @@ class Buckets(Service):
         number = xml.etree.ElementTree.fromstring(self.ask("POST", "/bucket/m?uploads=")[2]).findtext("{*}UploadId")
         self.assertEqual(self.ask("DELETE", f"/bucket/m?uploadId={number}")[0], 204)
         self.assertEqual(self.service.objects.uploads, {})
+        self.assertEqual(self.code(self.ask("GET", f"/bucket/m?uploadId={number}")), (404, "NoSuchUpload"))
+
+    def test_metadata_of_objects(self):
+        self.ask("PUT", "/bucket/x", b"1", x_amz_meta_note="put")
+        self.assertEqual(self.ask("HEAD", "/bucket/x")[1]["x-amz-meta-note"], "put")
+        begun = self.ask("POST", "/bucket/m?uploads=", x_amz_meta_note="parts")[2]
+        number = xml.etree.ElementTree.fromstring(begun).findtext("{*}UploadId")
+        tag = self.ask("PUT", f"/bucket/m?partNumber=1&uploadId={number}", b"1")[1]["ETag"]
+        self.ask("POST", f"/bucket/m?uploadId={number}", f"<C><Part><PartNumber>1</PartNumber><ETag>{tag}</ETag></Part></C>".encode())
+        self.assertEqual(self.ask("GET", "/bucket/m")[1]["x-amz-meta-note"], "parts")
+
+    def test_services_without_conditions(self):
+        self.ask("PUT", "/bucket/x", b"1")
+        self.service.buckets.conditions = "refused"
+        self.assertEqual(self.code(self.ask("PUT", "/bucket/x", b"2", If_None_Match="*")), (501, "NotImplemented"))
+        self.assertEqual(self.ask("PUT", "/bucket/x", b"2")[0], 200)
+        self.service.buckets.conditions = "ignored"
+        self.assertEqual(self.ask("PUT", "/bucket/x", b"3", If_None_Match="*")[0], 200)
+        self.assertEqual(self.ask("GET", "/bucket/x")[2], b"3")
+
+    def test_an_answer_that_is_lost(self):
+        self.service.faults.add("lost", "x", count=1)
+        with self.assertRaises(http.client.RemoteDisconnected):
+            self.ask("PUT", "/bucket/x", b"1")
+        self.assertEqual(self.ask("GET", "/bucket/x")[2], b"1")
 
     def test_versions(self):
         self.service.objects.is_versioned = True

@@ -14,6 +14,7 @@ A pattern is that of fnmatch for the name of the object; the root of a listing h
 | garbage | | what comes is no status line |
 | headers | size | a header of this many bytes |
 | stall | after | nothing more is sent after this many bytes of the body; None: no answer at all |
+| lost | | the request does its work, and the connection is closed instead of an answer |
 | cut | after | the connection is closed after this many bytes of the body |
 | trickle | rate | the body comes byte by byte, this many a second |
 | length | by | Content-Length is wrong by this |
@@ -146,6 +147,11 @@ def after_headers(_request, answer, size=1 << 20):
 
 def after_stall(_request, answer, after):
     answer.stall_after = after
+
+
+def after_lost(_request, answer):
+    answer.close()
+    answer.raw = b""
 
 
 def after_cut(_request, answer, after):

@@ -28,6 +28,7 @@ class Stored:
     path: str = None
     version: str = None
     file: io.BufferedReader = None
+    metadata: dict = dataclasses.field(default_factory=dict)  # headers x-amz-meta-*
 
     def part(self, begin, length):
         """The body of an answer."""
@@ -64,13 +65,13 @@ class StoredObjects:
         self.lock = threading.RLock()
         self.states = {}  # name -> states, the newest last; None: deleted
         self.order = None  # the names in memory, sorted, until one is put
-        self.uploads = {}  # id -> (name, {number: (etag, content)})
+        self.uploads = {}  # id -> (name, {number: (etag, content)}, metadata)
         self.numbers = itertools.count(1)
 
-    def put(self, name, content, modified=None, etag=None):
+    def put(self, name, content, modified=None, etag=None, metadata=None):
         """Replaces an object. `modified`: seconds since 1970, now by default."""
         stored = Stored(len(content), etag or hashlib.md5(content).hexdigest(), int(time.time() if modified is None else modified),
-                        bytes(content))
+                        bytes(content), metadata=dict(metadata or {}))
         with self.lock:
             if self.is_versioned:
                 stored.version = f"version{next(self.numbers):06}"

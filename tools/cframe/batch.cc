@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "frame/remote/http/address.h"
 #include "tools/lib/file_batch.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/sizes.h"
@@ -38,6 +39,7 @@ std::string json_line(const FileTask& task, const Outcome& outcome) {
     line["stored"] = outcome.made.stored;
     line["ratio"] =
         outcome.made.stored == 0 ? nlohmann::json() : nlohmann::json(std::round(ratio_of(outcome.made) * 1000) / 1000);
+    if (!outcome.made.entity_tag.empty()) line["etag"] = outcome.made.entity_tag;
   } else {
     std::string message = outcome.messages.substr(0, outcome.messages.find('\n'));
     if (message.starts_with("cframe: ")) message.erase(0, std::string("cframe: ").size());
@@ -56,8 +58,9 @@ int make_one(const BatchOptions& options, const FileMaker& maker, const FileTask
   return done;
 }
 
-/// Creates the directory of an output below --to.
+/// Creates the directory of an output below --to. A bucket has none.
 codec::Result<void> make_directory_of(const std::string& out) {
+  if (frame::is_address(out)) return {};
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::path(out).parent_path();
   std::filesystem::create_directories(directory, error);
@@ -157,6 +160,16 @@ int refuse(Io& io, const std::string& why) {
   return report(io, codec::invalid(why).value());
 }
 
+/// Refuses an address of --to that is none of a bucket.
+codec::Result<void> check_directory(const std::string& to) {
+  if (to.empty()) return codec::invalid("--to needs the name of a directory");
+  if (!frame::is_address(to)) return {};
+  const auto address = frame::parse_address(to);
+  if (!address) return codec::invalid("--to: " + address.error().reason);
+  if (address->scheme == frame::Address::Scheme::s3) return {};
+  return codec::invalid("--to: only objects of buckets can be written: s3://BUCKET/PREFIX");
+}
+
 /// Makes the output of one input.
 int run_single(const BatchOptions& options, const FileMaker& maker, Io& io) {
   FileTask task;
@@ -208,7 +221,9 @@ void add_batch_options(CLI::App& app, BatchOptions& options, const std::string& 
 }
 
 int run_files(const BatchOptions& options, const FileMaker& maker, Io& io) {
-  if (options.to && options.to->empty()) return refuse(io, "--to needs the name of a directory");
+  if (options.to) {
+    if (auto checked = check_directory(*options.to); !checked) return report(io, checked.error());
+  }
   if (options.takes_several()) return Batch(options, maker, io).run();
   if (options.operands.size() <= 2) return run_single(options, maker, io);
   return refuse(io, fmt::format("{} operands, but only IN and OUT are expected: --multiple takes all as inputs",

@@ -50,6 +50,7 @@ struct FileTask {
 struct MadeFile {
   std::uint64_t plain = 0;  // uncompressed bytes
   std::uint64_t stored = 0;
+  std::string entity_tag = {};  // of an object in a bucket
 };
 
 /// A subcommand, as the batch sees it.

@@ -9,6 +9,7 @@
 
 #include "frame/base/suffixes.h"
 #include "frame/open/open.h"
+#include "frame/remote/http/address.h"
 #include "tools/cframe/batch.h"
 
 namespace cframefs::tools {
@@ -85,7 +86,8 @@ class Collector {
     file.bytes = entry.stored_bytes;
     const auto name = maker_.name(entry.path);
     if (!name) return fail(entry.path, Failure(name.error()));
-    file.task.out = options_.to ? *options_.to + "/" + name->substr(std::min(base, name->rfind('/') + 1)) : *name;
+    file.task.out =
+        options_.to ? without_slashes(*options_.to) + "/" + name->substr(std::min(base, name->rfind('/') + 1)) : *name;
     files_.push_back(std::move(file));
   }
 
@@ -130,7 +132,7 @@ void check_outputs(std::vector<PlannedFile>& files, bool force) {
   for (PlannedFile& file : files) {
     if (file.error) continue;
     const std::string& out = file.task.out;
-    const auto there = identity_of(out);
+    const auto there = frame::is_address(out) ? std::nullopt : identity_of(out);
     if (there && inputs.contains(*there)) {
       file.error = error_at(out, codec::invalid("is an input; the output of " + file.task.in + " would replace it"));
     } else if (!names.insert(std::filesystem::path(out).lexically_normal().string()).second ||
@@ -139,7 +141,7 @@ void check_outputs(std::vector<PlannedFile>& files, bool force) {
           out, codec::invalid("is the output of an earlier input, too; that of " + file.task.in + " would replace it"));
     }
     // A file that appears after this look is not replaced: it may be an output of this run under another name.
-    file.task.replace = force && there;
+    file.task.replace = force && (there || frame::is_address(out));
   }
 }
 
@@ -161,8 +163,8 @@ bool holds_other_data(const std::string& path) {
 }  // namespace
 
 Result<void> check_replaceable(const std::string& out) {
-  if (out == kStandardStream || !frame::container_suffix(out).empty() || out.ends_with(kNpySuffix) ||
-      !holds_other_data(out))
+  if (out == kStandardStream || frame::is_address(out) || !frame::container_suffix(out).empty() ||
+      out.ends_with(kNpySuffix) || !holds_other_data(out))
     return {};
   return Failure(error_at(out, codec::invalid("exists and is not a frame, and --force replaces only frames; to take it "
                                               "as another input: --multiple")));

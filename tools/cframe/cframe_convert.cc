@@ -20,8 +20,9 @@
 #include "frame/write/new_frame_file.h"
 #include "tools/cframe/batch.h"
 #include "tools/cframe/encode_options.h"
+#include "tools/cframe/tuner.h"
+#include "tools/lib/frame_output.h"
 #include "tools/lib/progress.h"
-#include "tools/lib/result_file.h"
 #include "tools/lib/result_name.h"
 #include "tools/lib/store_paths.h"
 #include "tools/stream/array_input.h"
@@ -46,6 +47,7 @@ struct ConvertRules {
   std::uint64_t frame_offset = 0;
   std::string beta_bitshuffle = "new";
   EncodeOptions wishes;
+  bool for_servers = false;  // --tune=remote
 };
 
 /// How one file is converted.
@@ -56,6 +58,7 @@ struct ConvertOptions {
   std::uint64_t frame_offset = 0;
   bool old_bitshuffle = false;
   EncodeOptions wishes;
+  bool for_servers = false;
   bool force = false;
   unsigned workers = 1;
 };
@@ -133,6 +136,10 @@ Result<void> check_wishes_of_array(const EncodeOptions& wishes) {
   return codec::invalid("--typesize, --chunksize and --blocksize are not for arrays: they follow from the shape");
 }
 
+Failure tune_refused() {
+  return codec::invalid("--tune cannot be used for an array: its chunks follow from the shape");
+}
+
 /// Plans a new array of C-order items.
 Result<Plan> plan_new_array(std::unique_ptr<Input> items, const frame::ItemType& type,
                             const std::vector<std::int64_t>& shape, const EncodeOptions& wishes) {
@@ -205,19 +212,26 @@ Result<Plan> plan_copy(std::shared_ptr<const frame::FrameContainer> container, c
   return plan;
 }
 
-Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const EncodeOptions& wishes) {
+Result<Plan> plan_plain(const std::shared_ptr<const frame::Container>& container, const ConvertOptions& options) {
+  const EncodeOptions& wishes = options.wishes;
   const frame::FrameParameters& parameters = container->parameters();
   const auto current = frame::as_shared_frame(container);
   const bool is_current =
       parameters.kind == frame::ContainerKind::cframe || parameters.kind == frame::ContainerKind::sframe;
   if (current && is_current && (parameters.variable_chunks || parameters.vl_blocks) &&
       !container->metalayer_places().empty()) {
+    if (options.for_servers) return codec::invalid("its chunks are copied as stored: --tune cannot be used");
     return plan_copy(current, wishes);
   }
   Plan plan;
   codec::EncodeContext context;
-  const std::uint64_t chunksize =
+  std::uint64_t chunksize =
       wishes.chunksize != 0 ? wishes.chunksize : static_cast<std::uint64_t>(std::max(parameters.chunksize, 0));
+  if (options.for_servers && wishes.chunksize == 0) {
+    const auto chosen = choose_remote_chunksize(container, encoding(*container, wishes));
+    if (!chosen) return Failure(chosen.error());
+    chunksize = static_cast<std::uint64_t>(*chosen);
+  }
   plan.frame = frame::choose_frame(context, encoding(*container, wishes), static_cast<std::int64_t>(chunksize), {});
   auto layers = container->metalayers();
   if (!layers) return Failure(layers.error());
@@ -236,6 +250,7 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
   const auto pack = frame::numpy_pack_of(*container);
   if (!pack) return Failure(pack.error());
   if (*array || (wants_array && *pack)) {
+    if (options.for_servers) return tune_refused();
     if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
   } else if (wants_array) {
     return codec::invalid("is not an array, but a .b2nd file must be one");
@@ -243,7 +258,7 @@ Result<Plan> plan_container(const ConvertOptions& options, const std::shared_ptr
   Result<Plan> plan = *array        ? plan_tiles(container, std::move(**array), options.wishes)
                       : wants_array ? plan_buffer(std::make_unique<ContainerInput>(container), (*pack)->type,
                                                   (*pack)->shape, (*pack)->fortran_order, options.wishes)
-                                    : plan_plain(container, options.wishes);
+                                    : plan_plain(container, options);
   const auto* const frame = container->as_frame();
   if (plan) plan->was_sealed = frame != nullptr && frame->seal() != nullptr;
   // The b2nd metalayer replaces the metadata of a packed NumPy array.
@@ -289,6 +304,7 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
   if (!options.out.ends_with(".b2nd") && options.out != kStandardStream) {
     return codec::invalid("is a .npy file, which convert makes a .b2nd file: name OUT .b2nd, or use pack for a frame");
   }
+  if (options.for_servers) return tune_refused();
   if (auto fine = check_wishes_of_array(options.wishes); !fine) return Failure(fine.error());
   const auto bytes = frame::array_bytes(npy->shape, npy->type.itemsize);
   const auto size = static_cast<std::uint64_t>(status->st_size);
@@ -310,13 +326,13 @@ Result<std::optional<Plan>> plan_npy(const ConvertOptions& options) {
 }
 
 int copy_frame(const ConvertOptions& options, const Plan& plan, const FileTraits& like, MadeFile& made, Io& io) {
-  auto file = ResultFile::create(options.out, options.force, like, io);
+  auto file = FrameOutput::create(options.out, options.force, like, plan.as_is->stored_bytes(), io);
   if (!file) return report_failure(io, file.error(), options.out);
-  frame::NewFrameFile frame(frame::system_files(), file->handle(), plan.frame);
+  frame::NewFrameFile frame(file->target(), plan.frame);
   if (auto taken = frame.take_chunks(*plan.as_is); !taken) return report_failure(io, taken.error(), options.in);
   if (auto done = frame.finish(plan.vlmetalayers); !done) return report_failure(io, done.error(), options.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
-  made = {frame.nbytes(), frame.stored()};
+  made = {frame.nbytes(), frame.stored(), file->entity_tag()};
   return done;
 }
 
@@ -326,12 +342,12 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
   plan.frame.has_seal = checksums == frame::Checksums::on || (checksums == frame::Checksums::keep && plan.was_sealed);
   if (plan.as_is) return copy_frame(options, plan, like, made, io);
   if (auto fine = codec::check_encodable(plan.frame.encode); !fine) return report_failure(io, fine.error(), options.in);
-  auto file = ResultFile::create(options.out, options.force, like, io);
+  auto file = FrameOutput::create(options.out, options.force, like, plan.nbytes, io);
   if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   const auto show = [&](const Packed& packed) { progress.update(packed.nbytes, plan.nbytes); };
-  const auto packed = pack_frame(*plan.input, plan.frame, frame::system_files(), file->handle(), options.workers, show,
-                                 io.stop, plan.vlmetalayers);
+  const auto packed =
+      pack_frame(*plan.input, plan.frame, file->target(), options.workers, show, io.stop, plan.vlmetalayers);
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), options.in);
   if (packed->nbytes != plan.nbytes) {
@@ -339,7 +355,7 @@ int make_frame(const ConvertOptions& options, Plan& plan, const FileTraits& like
         io, codec::corrupt(fmt::format("ends after {} of {} bytes", packed->nbytes, plan.nbytes)).value(), options.in);
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
-  made = {packed->nbytes, packed->stored};
+  made = {packed->nbytes, packed->stored, file->entity_tag()};
   return done;
 }
 
@@ -352,13 +368,13 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   if ((*view)->head().empty()) {
     return report_failure(io, codec::invalid("is not an array, but a .npy file must be one").value(), options.in);
   }
-  auto file = ResultFile::create(options.out, options.force, like, io);
+  auto file = FrameOutput::create(options.out, options.force, like, (*view)->size(), io);
   if (!file) return report_failure(io, file.error(), options.out);
   Progress progress(io, "converting", Progress::Unit::bytes);
   std::uint64_t at = 0;
   bool write_failed = false;
   const Sink sink = [&](codec::ByteView bytes) {
-    auto put = frame::system_files().pwrite(file->handle(), bytes, frame::FileOffset{at});
+    auto put = file->target().write(bytes, frame::FileOffset{at});
     write_failed = !put;
     at += bytes.size();
     progress.update(at, (*view)->size());
@@ -368,7 +384,7 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
   progress.finish();
   if (!streamed) return report_failure(io, streamed.error(), write_failed ? options.out : options.in);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), options.out);
-  made = {(*view)->size(), stored};
+  made = {(*view)->size(), stored, file->entity_tag()};
   return done;
 }
 
@@ -448,6 +464,7 @@ int run_convert(const ConvertRules& rules, Io& io) {
     ConvertOptions options = options_of(task, rules.wishes);
     options.frame_offset = rules.frame_offset;
     options.old_bitshuffle = rules.beta_bitshuffle == "old";
+    options.for_servers = rules.for_servers;
     return convert_file(std::move(options), false, made, one);
   };
   return run_files(rules.batch, maker, io);
@@ -462,7 +479,7 @@ int pack_array(const FileTask& task, const EncodeOptions& wishes, MadeFile& made
 SubcommandRun declare_convert(CLI::App& app) {
   auto rules = std::make_shared<ConvertRules>();
   add_batch_options(app, rules->batch, "Frame, Bloscpack file, chunk, or .npy file, or - for standard input",
-                    "a frame, .b2nd or .npy file, or - for standard output");
+                    "a frame, .b2nd or .npy file, s3://BUCKET/KEY, or - for standard output");
   add_size_option(app, "--frame-offset", rules->frame_offset, "Offset of the frame in the file (0)");
   app.add_option("--beta-bitshuffle", rules->beta_bitshuffle,
                  "Bit order in frames of 2.0.0-beta.3 to beta.5: new for beta.5, old for the others (new)")
@@ -470,6 +487,7 @@ SubcommandRun declare_convert(CLI::App& app) {
       ->type_name("new|old");
   add_frame_options(app, rules->wishes);
   add_checksums_option(app, rules->wishes.checksums);
+  add_remote_tune_option(app, rules->for_servers);
   return [rules](Io& io) { return run_convert(*rules, io); };
 }
 

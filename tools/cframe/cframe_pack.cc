@@ -18,8 +18,8 @@
 #include "tools/cframe/cframe_convert.h"
 #include "tools/cframe/encode_options.h"
 #include "tools/cframe/tuner.h"
+#include "tools/lib/frame_output.h"
 #include "tools/lib/progress.h"
-#include "tools/lib/result_file.h"
 #include "tools/lib/result_name.h"
 #include "tools/lib/sizes.h"
 #include "tools/stream/frame_packer.h"
@@ -156,7 +156,7 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
     if (!taken) return codec::Failure(taken.error());
     samples = std::move(*taken);
   }
-  if (options.tune && !samples.runs.empty()) {
+  if (options.tune && options.tune != TuneGoal::remote && !samples.runs.empty()) {
     const auto tuned = tune(context, wishes, samples, *options.tune);
     if (!tuned) return codec::Failure(tuned.error());
     io.err.print(fmt::format("cframe: of {} settings: {} ({} on samples)\n", tuned->tried, options_text(tuned->encode),
@@ -164,7 +164,12 @@ Result<frame::NewFrame> choose(const PackOptions& options, Source& source, Io& i
     return frame::choose_frame(context, tuned->encode, chunksize, {});
   }
   const auto filters = wishes.filters ? frame::Filters::given : frame::Filters::open;
-  return frame::choose_frame(context, wishes.parameters(), chunksize, samples, filters);
+  auto chosen = frame::choose_frame(context, wishes.parameters(), chunksize, samples, filters);
+  if (options.tune != TuneGoal::remote || chunksize != 0) return chosen;
+  const auto remote = choose_remote_chunksize(context, chosen.encode, samples);
+  if (!remote) return codec::Failure(remote.error());
+  io.err.print(fmt::format("cframe: --chunksize {}\n", *remote));
+  return frame::choose_frame(context, wishes.parameters(), *remote, samples, filters);
 }
 
 int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, Io& io) {
@@ -180,7 +185,7 @@ int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, 
   if (task.replace) {
     if (auto fine = check_replaceable(task.out); !fine) return report(io, fine.error());
   }
-  auto file = ResultFile::create(task.out, task.replace, source->traits(), io);
+  auto file = FrameOutput::create(task.out, task.replace, source->traits(), source->size().value_or(0), io);
   if (!file) return report_failure(io, file.error(), task.out);
   auto frame = choose(options, *source, io);
   if (!frame) return report_failure(io, frame.error(), task.in);
@@ -191,12 +196,11 @@ int pack_file(const PackOptions& options, const FileTask& task, MadeFile& made, 
     progress.note(ratio_text(static_cast<double>(packed.nbytes), static_cast<double>(packed.stored)));
     progress.update(packed.nbytes, source->size().value_or(Progress::kUnknown));
   };
-  const auto packed = pack_frame(*source, *frame, frame::system_files(), file->handle(), task.workers, show, io.stop,
-                                 {}, source->read_at());
+  const auto packed = pack_frame(*source, *frame, file->target(), task.workers, show, io.stop, {}, source->read_at());
   progress.finish();
   if (!packed) return report_failure(io, packed.error(), task.out);
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), task.out);
-  made = {packed->nbytes, packed->stored};
+  made = {packed->nbytes, packed->stored, file->entity_tag()};
   return done;
 }
 
@@ -230,7 +234,8 @@ int run_pack(const PackOptions& options, Io& io) {
 
 SubcommandRun declare_pack(CLI::App& app) {
   auto options = std::make_shared<PackOptions>();
-  add_batch_options(app, options->batch, "File, or - for standard input", "the frame, or - for standard output");
+  add_batch_options(app, options->batch, "File, or - for standard input",
+                    "the frame, s3://BUCKET/KEY, or - for standard output");
   add_frame_options(app, options->wishes);
   add_checksums_option(app, options->wishes.checksums);
   add_tune_option(app, options->tune);

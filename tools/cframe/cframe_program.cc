@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/cframe/cframe.h"
+#include "tools/lib/frame_output.h"
 #include "tools/lib/store_paths.h"
 
 namespace cframefs::tools {
@@ -51,6 +52,7 @@ int run_cframe_program(int argc, char** argv) {
   DescriptorInput in(STDIN_FILENO, stop_requested);
   Io io{out, err, isatty(STDERR_FILENO) == 1, stop_requested, &in, isatty(STDOUT_FILENO) == 1};
   const int status = cframe_main({argv + 1, argv + argc}, io);
+  close_buckets();
   close_servers();
   if (status == interrupted) {
     // End by the signal, so that the shell sees which signal ended the program.

@@ -134,7 +134,8 @@ int save(const RepairOptions& options, Io& io) {
   if (!like) return report(io, with_path(like.error(), input->name()));
   auto output = ResultFile::create(*options.out, false, FileTraits(), io, "");
   if (!output) return report_failure(io, output.error(), *options.out);
-  frame::NewFrameFile file(frame::system_files(), output->handle(), *like);
+  frame::FileTarget target(frame::system_files(), output->handle());
+  frame::NewFrameFile file(target, *like);
   FrameSaver saver(*salvage->container, file, io, input->name());
   auto saved = saver.run();
   if (saved) saved = output->publish();

@@ -139,7 +139,7 @@ int unpack_file(const UnpackOptions& options, const FileTask& task, MadeFile& ma
     return report_failure(io, unpacked.error(), unpacker.write_failed() ? task.out : input->name());
   }
   if (auto published = file->publish(); !published) return report_failure(io, published.error(), task.out);
-  made = {(*view)->size(), stored};
+  made = {(*view)->size(), stored, {}};
   return done;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <utility>
@@ -14,7 +15,9 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/block_sizes.h"
 #include "codec/stream/codec_table.h"
+#include "frame/array/array_view.h"
 #include "frame/write/auto_params.h"
+#include "tools/stream/array_stream.h"
 
 namespace cframefs::tools {
 
@@ -32,6 +35,13 @@ constexpr std::array<std::int64_t, 1> kUsualBlocks{0};
 constexpr std::array<std::int64_t, 2> kLongBlocks{0, std::int64_t{1} << 20};
 constexpr std::array<std::int64_t, 3> kShortBlocks{std::int64_t{8} << 10, std::int64_t{16} << 10,
                                                    std::int64_t{32} << 10};
+
+// Of a chunk that is read by one request (frame/doc/remote.md section 3), and the sizes that are tried.
+constexpr double kRemoteChunk = 1 << 20;
+constexpr std::int64_t kMostRemoteChunk = std::int64_t{8} << 20;
+constexpr std::int64_t kLeastRemoteChunk = std::int64_t{256} << 10;
+// Data between the samples may compress worse than they do.
+constexpr double kRemoteMargin = 1.05;
 
 struct Trial {
   EncodeParameters encode;
@@ -174,6 +184,46 @@ Result<Tuned> tune(codec::EncodeContext& context, const EncodeOptions& wishes, c
   return Tuned{best.encode, plain / best.stored, tried};
 }
 
+Result<std::int64_t> choose_remote_chunksize(codec::EncodeContext& context, const EncodeParameters& encode,
+                                             const frame::DataSamples& samples) {
+  double most = 0;  // stored bytes of a byte
+  Runs all = samples.runs;
+  all.insert(all.end(), samples.slices.begin(), samples.slices.end());
+  for (const auto& sample : all) {
+    const auto chunk = codec::encode_chunk(context, encode, sample.bytes);
+    if (!chunk) return codec::Failure(chunk.error());
+    most = std::max(most, static_cast<double>(chunk->bytes.size()) / static_cast<double>(sample.bytes.size()));
+  }
+  std::int64_t chunksize = kMostRemoteChunk;
+  while (chunksize > kLeastRemoteChunk && most * kRemoteMargin * static_cast<double>(chunksize) > kRemoteChunk)
+    chunksize /= 2;
+  return chunksize;
+}
+
+Result<std::int64_t> choose_remote_chunksize(const std::shared_ptr<const frame::Container>& container,
+                                             const EncodeParameters& encode) {
+  const auto view = frame::make_view(container, frame::ArrayForm::flat, false);
+  if (!view) return codec::Failure(view.error());
+  const std::atomic<bool> never{false};
+  const auto samples = frame::take_samples(
+      [&](codec::ByteSpan into, std::uint64_t at) -> Result<std::size_t> {
+        const std::uint64_t length =
+            std::min<std::uint64_t>(into.size(), (*view)->size() - std::min(at, (*view)->size()));
+        std::size_t done = 0;
+        const Sink sink = [&](codec::ByteView bytes) -> Result<void> {
+          std::copy(bytes.begin(), bytes.end(), into.begin() + static_cast<std::ptrdiff_t>(done));
+          done += bytes.size();
+          return {};
+        };
+        auto read = stream_view(**view, frame::FlatOffset{at}, length, 1, sink, never);
+        return read ? Result<std::size_t>(done) : codec::Failure(read.error());
+      },
+      (*view)->size());
+  if (!samples) return codec::Failure(samples.error());
+  codec::EncodeContext context;
+  return choose_remote_chunksize(context, encode, *samples);
+}
+
 std::string options_text(const EncodeParameters& encode) {
   std::string names;
   for (const std::uint8_t filter : encode.filters) {
@@ -185,23 +235,31 @@ std::string options_text(const EncodeParameters& encode) {
   return text;
 }
 
+void add_remote_tune_option(CLI::App& app, bool& is_remote) {
+  app.add_option_function<std::string>(
+         "--tune", [&is_remote](const std::string& /*goal*/) { is_remote = true; },
+         "Choose the chunk size for reads from a server, by samples (remote)")
+      ->check(CLI::IsMember({"remote"}))
+      ->type_name("remote");
+}
+
 void add_tune_option(CLI::App& app, std::optional<TuneGoal>& goal) {
   static const std::map<std::string, TuneGoal> kGoals{{"balanced", TuneGoal::balanced},
                                                       {"ratio", TuneGoal::ratio},
                                                       {"speed", TuneGoal::speed},
-                                                      {"random", TuneGoal::random}};
+                                                      {"random", TuneGoal::random},
+                                                      {"remote", TuneGoal::remote}};
   const auto parse = [&goal](const std::string& text) {
     const auto found = kGoals.find(text);
     if (found == kGoals.end()) {
-      throw CLI::ValidationError("--tune", "'" + text + "' must be one of balanced, ratio, speed, random");
+      throw CLI::ValidationError("--tune", "'" + text + "' must be one of balanced, ratio, speed, random, remote");
     }
     goal = found->second;
   };
   app.add_flag(std::string("--tune{balanced}"))
       ->description(
-          "Try settings on samples and take the best for balanced, ratio, speed or random reads; options that are "
-          "given "
-          "are not changed")
+          "Try settings on samples and take the best for balanced, ratio, speed, random reads or reads from a server "
+          "(remote); options that are given are not changed")
       ->each(parse);
 }
 

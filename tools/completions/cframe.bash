@@ -59,7 +59,7 @@ _cframe() {
     diff) options='--help --b2nd --json --quiet --workers' ;;
     bench) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --sample --seconds --json' ;;
     verify) options='--help --json --quiet --recursive --frame-offset --workers' ;;
-    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --checksums --tune --tune=balanced --tune=ratio --tune=speed --tune=random --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    pack) options='--help --codec --clevel --filter --typesize --chunksize --blocksize --checksums --tune --tune=balanced --tune=ratio --tune=speed --tune=random --tune=remote --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     compact) options='--help --json --quiet --recursive --checksums --wait --workers' ;;
     seal) options='--help --trust --json --quiet --recursive --wait --workers' ;;
@@ -68,11 +68,16 @@ _cframe() {
     repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
     set-meta) options='--help --from --type --json --msgpack --remove --fixed --wait' ;;
-    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --checksums --multiple --recursive --to --force --rm --json --quiet --workers' ;;
+    convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --checksums --tune=remote --multiple --recursive --to --force --rm --json --quiet --workers' ;;
   esac
   if [[ $subcommand == '' || $cur == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
   else
     _filedir
+    # An output in a bucket.
+    if [[ $subcommand == pack || $subcommand == convert ]] && [[ -n $cur && s3:// == "$cur"* ]]; then
+      COMPREPLY+=('s3://')
+      compopt -o nospace
+    fi
   fi
 } && complete -F _cframe cframe

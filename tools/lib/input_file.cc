@@ -97,6 +97,12 @@ Result<FileTraits> traits_of(const std::string& path) {
 
 Result<void> check_no_overlap(const std::string& in, const std::string& out) {
   if (out == kStandardStream) return {};
+  if (frame::is_address(out)) {
+    if (in != out) return {};
+    codec::Failure refused = codec::invalid("the output would replace the input");
+    refused.value().path = frame::shown_address(out);
+    return refused;
+  }
   const auto taken = status_of_path(out, O_NOFOLLOW);
   // Compare with the input itself, and with each directory or store on its path.
   for (std::size_t end = in.find('/', 1);; end = in.find('/', end + 1)) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "frame/remote/http/address.h"
 #include "tools/lib/temporary_file.h"
 
 namespace cframefs::tools {
@@ -30,6 +31,11 @@ Result<ResultFile> ResultFile::create(const std::string& argument, bool replace,
     if (!file) return of_output(file.error());
     made.unnamed_ = std::move(*file);
     return made;
+  }
+  if (frame::is_address(argument)) {
+    Failure refused = codec::invalid("is on a server, where only pack and convert write, and only to buckets");
+    refused.value().path = frame::shown_address(argument);
+    return refused;
   }
   auto file = NewFile::create(frame::system_files(), argument, replace, like.mode, remedy);
   if (!file) return Failure(file.error());

@@ -161,12 +161,11 @@ class Packer {
 
 }  // namespace
 
-Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile out,
-                          unsigned workers, const std::function<void(const Packed&)>& progress,
-                          const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers,
-                          const ReadAt& read_at) {
+Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::WriteTarget& out, unsigned workers,
+                          const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop,
+                          const std::vector<frame::Metalayer>& vlmetalayers, const ReadAt& read_at) {
   const std::size_t slots = slot_count(workers, static_cast<std::size_t>(frame.chunksize));
-  frame::NewFrameFile file(files, out, frame);
+  frame::NewFrameFile file(out, frame);
   Packer packer(input, read_at, frame, file, slots, stop);
   std::vector<std::thread> helpers;
   for (std::size_t i = 1; i < std::min<std::size_t>(workers, slots); ++i)

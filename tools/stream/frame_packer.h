@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "frame/cframe/frame_encoding.h"
-#include "frame/io/file_ops.h"
+#include "frame/io/write_target.h"
 #include "tools/lib/io.h"
 
 namespace cframefs::tools {
@@ -27,9 +27,9 @@ using ReadAt = std::function<codec::Result<std::size_t>(codec::ByteSpan into, st
 /// Packs all bytes of `input` into the empty file `out`, with these variable-length metalayers (uncompressed contents).
 /// `workers`: the number of threads, including the calling one, at least 1. `progress`: called after each chunk of the
 /// calling thread. `read_at`: used instead of input.read() if set.
-codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::FileOps& files, frame::OpenFile out,
-                                 unsigned workers, const std::function<void(const Packed&)>& progress,
-                                 const std::atomic<bool>& stop, const std::vector<frame::Metalayer>& vlmetalayers = {},
+codec::Result<Packed> pack_frame(Input& input, const frame::NewFrame& frame, frame::WriteTarget& out, unsigned workers,
+                                 const std::function<void(const Packed&)>& progress, const std::atomic<bool>& stop,
+                                 const std::vector<frame::Metalayer>& vlmetalayers = {},
                                  const ReadAt& read_at = nullptr);
 
 }  // namespace cframefs::tools

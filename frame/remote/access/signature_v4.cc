@@ -197,7 +197,7 @@ Result<void> sign_request(HttpRequest& request, const Credentials& credentials, 
     remove_header(request, name);
   const std::string time = signing_time(now);
   const std::string day = time.substr(0, time.find('T'));
-  auto hash = payload == PayloadHash::of_body ? sha256_hex(request.body) : std::string(kUnsignedPayload);
+  auto hash = payload == PayloadHash::of_body ? sha256_hex(request.body.view()) : std::string(kUnsignedPayload);
   if (!hash) return Failure(hash.error());
   set_header(request, kDate, time);
   if (!credentials.session_token.empty()) set_header(request, kToken, credentials.session_token);

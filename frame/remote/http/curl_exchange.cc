@@ -24,6 +24,8 @@ constexpr std::size_t kMostFailureBody = 64U << 10U;
 constexpr std::size_t kMostCurlText = 200;
 constexpr milliseconds kLongestConnect{10'000};
 constexpr long kSlowest = 1024;  // bytes per second
+// A server may take long to answer once it has the whole body.
+constexpr long kSlowUpload = 60;  // seconds
 constexpr long kBufferBytes = 64L << 10;
 
 std::string in_small_letters(std::string_view text) {
@@ -178,10 +180,10 @@ bool CurlExchange::set_request() {
   if (request_.method == "HEAD") {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_NOBODY, 1L) == CURLE_OK;
   } else if (request_.method == "PUT" || request_.method == "POST") {
+    const std::string_view body = request_.body.view();
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_POST, 1L) == CURLE_OK &&
-             curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request_.body.data()) == CURLE_OK &&
-             curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size())) ==
-                 CURLE_OK &&
+             curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body.empty() ? "" : body.data()) == CURLE_OK &&
+             curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size())) == CURLE_OK &&
              curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request_.method.c_str()) == CURLE_OK;
   } else if (request_.method != "GET") {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request_.method.c_str()) == CURLE_OK;
@@ -212,6 +214,10 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
     is_set =
         is_set && curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kSlowest) == CURLE_OK &&
         curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.slow_after.count())) == CURLE_OK;
+  }
+  if (request_.method == "PUT") {
+    is_set = is_set && curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kSlowest) == CURLE_OK &&
+             curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, kSlowUpload) == CURLE_OK;
   }
   if (!options.ca_file.empty()) {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str()) == CURLE_OK &&

@@ -8,8 +8,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codec/base/bytes.h"
@@ -24,13 +26,31 @@ struct HttpHeader {
   std::string value;
 };
 
+/// The body of a request: copies share it, because each attempt has a copy of its request.
+class RequestBody {
+ public:
+  RequestBody() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a text is a body
+  RequestBody(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  RequestBody(const char* text) : RequestBody(std::string(text)) {}
+
+  std::string_view view() const { return text_ ? std::string_view(*text_) : std::string_view(); }
+  bool operator==(std::string_view text) const { return view() == text; }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;  // absolute, percent-encoded
   std::vector<HttpHeader> headers;
-  std::string body;
+  RequestBody body;
   std::uint64_t most_body = 0;    // bytes; a longer body of a 2xx answer ends the request: unsupported
   bool follows_redirects = true;  // at most 5, http and https only
+  // More time for each attempt than others get: for a long body, or for what takes a server long.
+  std::chrono::milliseconds more_time{0};
 };
 
 struct HttpAnswer {

@@ -30,6 +30,7 @@ struct RemoteCall {
   HttpRequest authorized;
   std::promise<Result<HttpAnswer>> promise;
   HttpTransport::Time until;
+  HttpTransport::Time sent;     // the last attempt
   RemoteCalls::iterator place;  // in State::open_, if is_open
   bool is_open = false;
   bool is_in_flight = false;
@@ -104,6 +105,7 @@ class RemoteRequests::State : public std::enable_shared_from_this<State> {
   void send_ready();
   RemoteCallPointer next_ready();
   void take(const RemoteCallPointer& call, Result<HttpAnswer> answer);
+  void give_back_time(const RemoteCallPointer& call) REQUIRES(mutex_);
   void ask_authorizer(const RemoteCallPointer& call, HttpAnswer refusal);
   void pause(const RemoteCallPointer& call, codec::Error failure, std::optional<milliseconds> asked);
   milliseconds random_pause(unsigned attempts) REQUIRES(mutex_);
@@ -211,7 +213,7 @@ void RemoteRequests::State::send_ready() {
     is_sending_ = true;
   }
   while (const RemoteCallPointer call = next_ready()) {
-    const Time until = std::min(Clock::now() + patience_.attempt, call->until);
+    const Time until = std::min(call->sent + patience_.attempt, call->until) + call->request.more_time;
     transport_.start(std::move(call->authorized), until, [self = shared_from_this(), call](Result<HttpAnswer> answer) {
       self->take(call, std::move(answer));
     });
@@ -230,6 +232,7 @@ RemoteCallPointer RemoteRequests::State::next_ready() {
   RemoteCallPointer call = std::move(ready_.front());
   ready_.pop_front();
   call->is_in_flight = true;
+  call->sent = Clock::now();
   ++in_flight_;
   ++requests_;
   if (call->attempts++ > 0) ++retries_;
@@ -244,6 +247,7 @@ void RemoteRequests::State::take(const RemoteCallPointer& call, Result<HttpAnswe
     codec::MutexLock lock(mutex_);
     --in_flight_;
     call->is_in_flight = false;
+    give_back_time(call);
     is_renewed = call->is_renewed;
     attempts = call->attempts;
   }
@@ -267,6 +271,15 @@ void RemoteRequests::State::take(const RemoteCallPointer& call, Result<HttpAnswe
     }
   }
   send_ready();
+}
+
+/// Moves the deadline by what the attempt has taken of its more_time.
+void RemoteRequests::State::give_back_time(const RemoteCallPointer& call) {
+  const auto beyond = Clock::now() - call->sent - patience_.attempt;
+  if (!call->is_open || call->request.more_time.count() == 0 || beyond.count() <= 0) return;
+  call->until += beyond;
+  open_.erase(call->place);
+  call->place = open_.emplace(call->until, call);
 }
 
 void RemoteRequests::State::ask_authorizer(const RemoteCallPointer& call, HttpAnswer refusal) {

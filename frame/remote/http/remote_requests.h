@@ -4,6 +4,7 @@
 // is_retried(); once, after credentials were renewed, answers that refuse them. Between attempts lies a random pause
 // whose upper limit doubles, or the time for which the server asks (Retry-After). A failed TLS handshake is tried three
 // times: its cause is hardly ever one that goes away. PUT and POST are asked again, too: callers make them idempotent.
+// If HttpRequest::more_time lets an attempt take longer, no more than the usual time counts as spent.
 //
 // The first attempt is authorized by the caller of start(), later ones by a thread, so that an authorizer that waits
 // holds up neither the transport nor pauses and deadlines, which have a thread, too. Both threads start with the first

@@ -27,7 +27,8 @@ class Compaction : public ::testing::Test {
   codec::Result<void> copy_all(const frame::FrameContainer& from) {
     const int fd = ::open((dir_.path() / "copy").c_str(), O_RDWR | O_CREAT, 0600);
     const frame::Descriptor file(frame::system_files(), frame::system_file(fd));
-    frame::BufferedAppender out(frame::system_files(), file.handle(), frame::FileOffset{0});
+    frame::FileTarget target(frame::system_files(), file.handle());
+    frame::BufferedAppender out(target, frame::FileOffset{0});
     frame::IndexEncoder index;
     if (auto done = frame::copy_all_chunks(from, 0, out, index); !done) return done;
     EXPECT_EQ(index.count(), from.chunk_count());

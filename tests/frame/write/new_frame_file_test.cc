@@ -38,7 +38,8 @@ codec::Result<void> write(frame::FileOps& files, frame::OpenFile out, const NewF
                           const std::vector<std::uint8_t>& plain,
                           const std::vector<frame::Metalayer>& vlmetalayers = {}) {
   codec::EncodeContext context;
-  NewFrameFile file(files, out, frame);
+  frame::FileTarget target(files, out);
+  NewFrameFile file(target, frame);
   const auto chunksize = static_cast<std::size_t>(frame.chunksize);
   for (std::size_t at = 0; at < plain.size(); at += chunksize) {
     const codec::ByteView piece = codec::ByteView(plain).subspan(at, std::min(chunksize, plain.size() - at));
@@ -105,7 +106,8 @@ TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
   NewFrame frame = small_chunks();
   {
     const auto file = empty_file("x");
-    NewFrameFile out(frame::system_files(), file.handle(), frame);
+    frame::FileTarget target(frame::system_files(), file.handle());
+    NewFrameFile out(target, frame);
     const auto done = out.finish(lengths, [&](std::size_t number) { return stored[number].content; });
     ASSERT_TRUE(done) << done.error().reason;
   }
@@ -119,7 +121,8 @@ TEST_F(NewFrameFileTest, CopiesEncodedMetalayers) {
 
 TEST_F(NewFrameFileTest, AMetalayerOfAnotherLengthIsRefused) {
   const auto file = empty_file("x");
-  NewFrameFile out(frame::system_files(), file.handle(), small_chunks());
+  frame::FileTarget target(frame::system_files(), file.handle());
+  NewFrameFile out(target, small_chunks());
   const auto done = out.finish({{"first", 40}}, [](std::size_t) { return std::vector<std::uint8_t>(41); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, codec::ErrorKind::stale);
@@ -130,7 +133,8 @@ TEST_F(NewFrameFileTest, OnlyTheLastChunkMayBeShort) {
   const auto file = empty_file("x");
   codec::EncodeContext context;
   const NewFrame frame = small_chunks();
-  NewFrameFile out(frame::system_files(), file.handle(), frame);
+  frame::FileTarget target(frame::system_files(), file.handle());
+  NewFrameFile out(target, frame);
   const auto encode = [&](std::size_t size) { return *codec::encode_chunk(context, frame.encode, plain_bytes(size)); };
   EXPECT_FALSE(out.append(encode(4001)));
   EXPECT_FALSE(out.append(encode(0)));
@@ -179,7 +183,8 @@ TEST_F(NewFrameFileTest, AChunkWhoseDigestDiffersIsNotCopied) {
   const auto from = digest_frame(builder.build(), std::make_shared<const RefusingVerifier>(1));
   ASSERT_TRUE(from);
   const auto file = empty_file("x");
-  NewFrameFile copy(frame::system_files(), file.handle(), small_chunks());
+  frame::FileTarget target(frame::system_files(), file.handle());
+  NewFrameFile copy(target, small_chunks());
   for (const std::int64_t chunk : {0, 2}) {
     const auto reader = frame::ChunkReader::open(*from, frame::ChunkNumber{chunk});
     ASSERT_TRUE(reader);

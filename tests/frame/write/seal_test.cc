@@ -456,7 +456,8 @@ TEST_F(SealTest, ACopyOfAllChunksIsSealed) {
   frame::NewFrame made;
   made.encode = parameters();
   made.chunksize = kSealedChunk;
-  frame::NewFrameFile copy(files_, file.handle(), made);
+  frame::FileTarget target(files_, file.handle());
+  frame::NewFrameFile copy(target, made);
   expect_ok(copy.take_chunks(*from));
   expect_ok(copy.finish());
   const auto opened = test::open_frame((temp_.path() / "copy.b2frame").string());

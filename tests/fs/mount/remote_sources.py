@@ -14,7 +14,7 @@ import unittest
 import urllib.parse
 
 import mounting
-from mounting import Mount, pread
+from mounting import Mount, pread, run
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
 
@@ -142,6 +142,18 @@ class Served(unittest.TestCase):
         self.assertTrue(is_error(listed), f"{address} is mounted and lists {listed}")
         with open(log, encoding="utf-8", errors="replace") as file:
             return listed, said + file.read()
+
+    def place(self, **more):
+        """The environment of cframe, which finds the service by it."""
+        return {**os.environ, **self.environment(AWS_ENDPOINT_URL=self.service.url(), AWS_REGION="us-east-1", **more)}
+
+    def cframe(self, *arguments, **more):
+        return run(mounting.CFRAME, *arguments, env=self.place(**more), cwd=self.work)
+
+    def done(self, *arguments):
+        ran = self.cframe(*arguments)
+        self.assertEqual((ran.returncode, ran.stderr), (0, b""), arguments)
+        return ran.stdout
 
     def objects(self, pattern=""):
         """The requests for objects so far, without those for listings."""

@@ -4,7 +4,7 @@ import json
 import os
 
 import mounting
-from mounting import output, run
+from mounting import output
 from remote_sources import MIB, Served, noise, whole
 
 
@@ -18,18 +18,6 @@ class Tools(Served):
         with open(self.local, "wb") as file:
             file.write(self.frame)
         self.service.put("d/plain", b"no frame at all")
-
-    def place(self, **more):
-        """The environment of a program that finds the service."""
-        return {**os.environ, **self.environment(AWS_ENDPOINT_URL=self.service.url(), AWS_REGION="us-east-1", **more)}
-
-    def cframe(self, *arguments, **more):
-        return run(mounting.CFRAME, *arguments, env=self.place(**more), cwd=self.work)
-
-    def done(self, *arguments):
-        ran = self.cframe(*arguments)
-        self.assertEqual((ran.returncode, ran.stderr), (0, b""), arguments)
-        return ran.stdout
 
     def test_cat(self):
         for address in self.addresses("d/x.b2frame"):

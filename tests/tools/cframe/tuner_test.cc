@@ -11,6 +11,8 @@
 #include "codec/format/filter_registry.h"
 #include "codec/stream/block_sizes.h"
 #include "codec/stream/codec_table.h"
+#include "frame/container/chunk_reader.h"
+#include "tests/support/reading.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/cframe/run_cframe.h"
 
@@ -100,7 +102,8 @@ TEST(Tuner, TheOptionHasAGoalOrNone) {
   }
   const Ran wrong = run_cframe({"pack", "-f", "--tune=size", in, out});
   EXPECT_EQ(wrong.status, tools::kUsageError);
-  EXPECT_NE(wrong.err.find("'size' must be one of balanced, ratio, speed, random"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("'size' must be one of balanced, ratio, speed, random, remote"), std::string::npos)
+      << wrong.err;
 }
 
 TEST(Tuner, TheOptionsThatItPrintsMakeTheSameFrame) {
@@ -117,6 +120,48 @@ TEST(Tuner, TheOptionsThatItPrintsMakeTheSameFrame) {
     words.push_back(word);
   ASSERT_EQ(run_cframe(words).status, tools::done);
   EXPECT_EQ(file_bytes(tuned), file_bytes(dir.path() / "given.b2frame"));
+}
+
+TEST(Tuner, ForServersNoChunkStoresMoreThanAMebibyte) {
+  const TempDir dir;
+  std::mt19937 random(1);
+  Bytes noise(std::size_t{6} << 20);
+  Bytes nibbles(noise.size());
+  for (std::size_t i = 0; i < noise.size(); ++i) {
+    noise[i] = static_cast<std::uint8_t>(random());
+    nibbles[i] = static_cast<std::uint8_t>(random() % 8);
+  }
+  for (const auto& [plain, chunksize] : {std::pair{&noise, 1 << 19}, std::pair{&nibbles, 1 << 21}}) {
+    const std::string in = (dir.path() / "in").string();
+    const std::string packed = (dir.path() / "packed.b2frame").string();
+    const std::string converted = (dir.path() / "converted.b2frame").string();
+    dir.write("in", *plain);
+    ASSERT_EQ(run_cframe({"pack", "-f", "--tune=remote", in, packed}).status, tools::done);
+    ASSERT_EQ(run_cframe({"pack", "-f", "--chunksize", "64K", in, converted}).status, tools::done);
+    ASSERT_EQ(run_cframe({"convert", "-f", "--tune=remote", converted, (dir.path() / "c2.b2frame").string()}).status,
+              tools::done);
+    for (const std::string& made : {packed, (dir.path() / "c2.b2frame").string()}) {
+      const auto frame = test::open_frame(made);
+      ASSERT_TRUE(frame);
+      EXPECT_EQ((*frame)->parameters().chunksize, chunksize) << made;
+      const frame::Container& container = **frame;
+      for (std::int64_t chunk = 0; chunk < container.chunk_count(); ++chunk) {
+        const auto reader = frame::ChunkReader::open(container, frame::ChunkNumber{chunk});
+        ASSERT_TRUE(reader);
+        EXPECT_LE((*reader)->stored_bytes(), std::uint64_t{1} << 20);
+      }
+    }
+    ASSERT_EQ(run_cframe({"pack", "-f", "--tune=remote", "--chunksize", "128K", in, packed}).status, tools::done);
+    const auto given = test::open_frame(packed);
+    ASSERT_TRUE(given);
+    EXPECT_EQ((*given)->parameters().chunksize, 128 << 10);
+  }
+}
+
+TEST(Tuner, AConversionIsTunedForServersAlone) {
+  const Ran other = run_cframe({"convert", "--tune=ratio", "x.b2frame", "y.b2frame"});
+  EXPECT_EQ(other.status, tools::kUsageError);
+  EXPECT_NE(other.err.find("remote"), std::string::npos) << other.err;
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ class FramePacker : public testing::Test {
         frame::Descriptor(frame::system_files(),
                           frame::system_file(::open((dir_.path() / "x").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)));
     last_progress_ = {};
+    frame::FileTarget target(frame::system_files(), file_.handle());
     return tools::pack_frame(
-        input, frame_, frame::system_files(), file_.handle(), workers,
+        input, frame_, target, workers,
         [this](const tools::Packed& packed) {
           EXPECT_EQ(std::this_thread::get_id(), owner_);
           EXPECT_GE(packed.nbytes, last_progress_.nbytes);
@@ -149,8 +150,9 @@ TEST_F(FramePacker, AFullDiskEndsAllThreads) {
   const Bytes plain = plain_bytes(2000 * kPackedChunk);
   frame_.encode.clevel = 0;
   BytesInput input(plain, true);
+  frame::FileTarget target(full, frame::OpenFile{});
   const auto packed = tools::pack_frame(
-      input, frame_, full, frame::OpenFile{}, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
+      input, frame_, target, 7, [](const tools::Packed&) {}, stop_, {}, input.read_at());
   ASSERT_FALSE(packed);
   EXPECT_EQ(packed.error().sys, ENOSPC);
 }
