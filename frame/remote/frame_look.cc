@@ -1,11 +1,14 @@
 #include "frame/remote/frame_look.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "frame/array/array_view.h"
 #include "frame/base/suffixes.h"
+#include "frame/cframe/frame_container.h"
 #include "frame/cframe/frame_header.h"
+#include "frame/cframe/sparse_frame.h"
 #include "frame/open/open.h"
 #include "frame/store/store.h"
 
@@ -44,6 +47,10 @@ Result<void> read_as_look_up(const std::shared_ptr<const ByteSource>& source, co
   if (name.ends_with(kEmbedStoreSuffix)) {
     const auto store = Store::open_embed(source);
     return store ? Result<void>() : io_of(store.error());
+  }
+  if (name == kSparseIndexName) {
+    const auto parts = read_frame_parts(source, layout::kSparse, std::make_shared<IndexCache>());
+    return parts ? Result<void>() : io_of(parts.error());
   }
   auto container = open_container(source);
   if (!container) return io_of(container.error());

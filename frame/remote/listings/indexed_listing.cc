@@ -21,9 +21,11 @@ std::string stem_of(const std::string& name) {
 /// Returns whether the index has the stem with any suffix of a container, or without one.
 bool has_spelling(const RemoteIndex& index, const std::string& directory, const std::string& stem) {
   const std::string path = directory.empty() ? stem : directory + "/" + stem;
-  return index.has_object(path) ||
-         std::any_of(kContainerSuffixes.begin(), kContainerSuffixes.end(),
-                     [&](std::string_view suffix) { return index.has_object(path + std::string(suffix)); });
+  const auto has = [&](const std::string& spelling) {
+    return index.has_object(spelling) || index.has_directory(spelling);
+  };
+  return has(path) || std::any_of(kContainerSuffixes.begin(), kContainerSuffixes.end(),
+                                  [&](std::string_view suffix) { return has(path + std::string(suffix)); });
 }
 
 }  // namespace

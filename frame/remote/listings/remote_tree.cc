@@ -98,11 +98,14 @@ Result<RemoteTree::Node> RemoteTree::unlisted_child(const RemoteNode& directory,
   auto entry = listing_.source().find_unlisted(directory.path, name);
   if (!entry) return Failure(entry.error());
   if (!*entry) return io_error(ENOENT, "open");
+  if (!(*entry)->is_directory && !(*entry)->state) {
+    const auto state = heads_.state(listing_.url_of(path_below(directory.path, name)));
+    // Nothing tells that there is an object: a refusal adds none.
+    if (!state && state.error().sys == EACCES) return io_error(ENOENT, "open");
+    if (!state && state.error().kind != ErrorKind::unsupported) return Failure(state.error());
+  }
   const ListedDirectory listed{{std::move(**entry)}};
-  auto node = child_of(directory, listed, listed.entries.front());
-  // Neither index nor server tells that there is an object: a refusal adds none.
-  if (!node && node.error().sys == EACCES) return io_error(ENOENT, "open");
-  return node;
+  return child_of(directory, listed, listed.entries.front());
 }
 
 Result<RemoteTree::Node> RemoteTree::child_of(const RemoteNode& directory, const ListedDirectory& listed,
@@ -143,6 +146,7 @@ Result<RemoteTree::Stated> RemoteTree::state_of_entry(const std::string& directo
   if (entry.state) {
     auto opened = open_for_state(url);
     if (opened) corrections_.replace(path, Correction{*entry.state, opened->state}, 1);
+    if (opened && listing_.source().is_dated()) heads_.remember(url, opened->state);
     if (!opened && codec::is_missing(opened.error()))
       corrections_.replace(path, Correction{*entry.state, std::nullopt, true}, 1);
     return opened;
@@ -263,9 +267,10 @@ Result<RemoteTree::Object> RemoteTree::object_of(RemoteNode& node) {
 /// Records that the server has another state than the node; `actual`: which one, if that is known.
 void RemoteTree::note_replaced(RemoteNode& node, const std::optional<ObjectState>& actual) {
   node.is_replaced = true;
-  if (node.listed) {
-    corrections_.replace(node.path, Correction{*node.listed, actual}, 1);
-  } else if (actual) {
+  if (node.listed) corrections_.replace(node.path, Correction{*node.listed, actual}, 1);
+  // What a dated listing tells is compared with what is remembered here.
+  if (node.listed && !listing_.source().is_dated()) return;
+  if (actual) {
     heads_.remember(node.url, *actual);
   } else {
     heads_.forget(node.url);

@@ -1,5 +1,6 @@
 """The index of a directory on a server: `cframe index` writes it, and mounts list and look up by it."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from remote_sources import Served, attributes, is_error, noise, outcome, tree, w
 from object_service import most_at_once
 
 INDEX = ".cframefs-index"
+# As a bucket, and as a web server with pages and without.
+PLACES = (("bucket", "nginx"), ("web", "nginx"), ("web", None))
 
 
 class Indexed(Served):
@@ -28,13 +31,15 @@ class Indexed(Served):
         self.assertEqual((ran.returncode, ran.stderr), (0, b""))
         return ran.stdout
 
-    def mounts(self, *options):
-        """Mounts of the directory d/ as a bucket and as a web server, with pages and without; with an empty log."""
-        for address, pages in ((self.bucket("d/"), "nginx"), (self.web("d/"), "nginx"), (self.web("d/"), None)):
-            self.service.pages = pages
-            self.service.clear_log()
-            with self.subTest(address, pages=pages), self.mount(address, *options) as mount:
-                yield mount
+    @contextlib.contextmanager
+    def mounted(self, place, *options):
+        """A mount of the directory d/ at one of PLACES, with an empty log."""
+        kind, self.service.pages = place
+        self.service.clear_log()
+        address = self.bucket("d/") if kind == "bucket" else self.web("d/")
+        with self.subTest(address, pages=self.service.pages), self.mount(address, *options) as mount:
+            yield mount
+        self.service.pages = "nginx"
 
     def put_tree(self):
         self.contents = {"x": b"x\n" * 5000, "deep/y": noise(1, 300_000), "deep/er/z": b"z" * 77}
@@ -65,11 +70,12 @@ class Listing(Indexed):
         self.assertLessEqual(most_at_once(log), 64)
         self.assertLess(len(log), 11_000)
         self.assertLess(told["bytes"], 1_000_000)
-        for mount in self.mounts():
-            listed = output("ls", "-l", mount.path).decode().splitlines()[1:]
-            self.assertEqual([(line.split()[8], int(line.split()[4])) for line in listed],
-                             [(f"{number:05}", sizes[number % 3]) for number in range(10_000)])
-            self.assertLessEqual(len(self.service.log), 3, [request.target for request in self.service.log])
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                listed = output("ls", "-l", mount.path).decode().splitlines()[1:]
+                self.assertEqual([(line.split()[8], int(line.split()[4])) for line in listed],
+                                 [(f"{number:05}", sizes[number % 3]) for number in range(10_000)])
+                self.assertLessEqual(len(self.service.log), 3, [request.target for request in self.service.log])
 
     def test_a_tree_of_all_kinds_needs_no_further_request(self):
         count = 0
@@ -84,15 +90,16 @@ class Listing(Indexed):
             shown = tree(mount.path)
             sizes = {path: outcome(os.stat, mount / path) for path in self.paths(shown)}
         self.index()
-        for mount in self.mounts():
-            self.assertEqual(tree(mount.path), shown)
-            for path, status in sizes.items():
-                found = outcome(os.stat, mount / path)
-                if is_error(status) or is_error(found):
-                    self.assertEqual(found, status, path)
-                else:
-                    self.assertEqual((found.st_size, found.st_mode), (status.st_size, status.st_mode), path)
-            self.assertLess(len(self.service.log), 20, [request.target for request in self.service.log])
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.assertEqual(tree(mount.path), shown)
+                for path, status in sizes.items():
+                    found = outcome(os.stat, mount / path)
+                    if is_error(status) or is_error(found):
+                        self.assertEqual(found, status, path)
+                    else:
+                        self.assertEqual((found.st_size, found.st_mode), (status.st_size, status.st_mode), path)
+                self.assertLess(len(self.service.log), 20, [request.target for request in self.service.log])
 
     @staticmethod
     def paths(shown):
@@ -108,12 +115,13 @@ class Listing(Indexed):
             arrays = {name: (whole(mount / "arrays" / name), attributes(mount / "arrays" / name))
                       for name in (os.listdir(mount / "arrays") if names else [])}
         self.index()
-        for mount in self.mounts():
-            self.assertEqual(sorted(os.listdir(mount.path)), sorted(["deep", "plain", "x"] + ["arrays"] * bool(names)))
-            self.check_contents(mount)
-            for name, (content, attached) in arrays.items():
-                self.assertTrue(whole(mount / "arrays" / name) == content, name)
-                self.assertEqual(attributes(mount / "arrays" / name), attached)
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.assertEqual(sorted(os.listdir(mount.path)), sorted(["deep", "plain", "x"] + ["arrays"] * bool(names)))
+                self.check_contents(mount)
+                for name, (content, attached) in arrays.items():
+                    self.assertTrue(whole(mount / "arrays" / name) == content, name)
+                    self.assertEqual(attributes(mount / "arrays" / name), attached)
 
     def test_the_index_is_in_no_listing(self):
         self.put_tree()
@@ -167,25 +175,27 @@ class Changes(Indexed):
         self.contents["x"], self.contents["plain"] = b"other\n" * 999, noise(3, 100_001)
         self.service.put("d/x.b2frame", self.packed(self.contents["x"]))
         self.service.put("d/plain", self.contents["plain"])
-        for mount in self.mounts():
-            self.assertEqual(os.stat(mount / "x").st_size, 10_000, "that of the index")
-            # The first open goes to the new object.
-            self.assertTrue(whole(mount / "x") == self.contents["x"])
-            self.assertTrue(whole(mount / "plain") == self.contents["plain"])
-            self.check_contents(mount)
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.assertEqual(os.stat(mount / "x").st_size, 10_000, "that of the index")
+                # The first open goes to the new object.
+                self.assertTrue(whole(mount / "x") == self.contents["x"])
+                self.assertTrue(whole(mount / "plain") == self.contents["plain"])
+                self.check_contents(mount)
 
     def test_an_object_that_is_replaced_while_it_is_open(self):
         self.service.put("d/x.b2frame", self.packed(noise(4, 3_000_000), "--codec", "lz4", "--chunksize", "256K"))
         self.index()
         content = noise(4, 3_000_000)
-        for mount in self.mounts("readahead=0"):
-            self.service.put("d/x.b2frame", self.packed(content, "--codec", "lz4", "--chunksize", "256K"))
-            with open(mount / "x", "rb", buffering=0) as file:
-                self.assertEqual(file.read(4096), content[:4096])
-                content = noise(int(time.monotonic() * 1000), 3_000_000)
+        for place in PLACES:
+            with self.mounted(place, "readahead=0") as mount:
                 self.service.put("d/x.b2frame", self.packed(content, "--codec", "lz4", "--chunksize", "256K"))
-                self.assertEqual(outcome(os.pread, file.fileno(), 4096, 2_000_000), "error ESTALE")
-            self.assertTrue(whole(mount / "x") == content)
+                with open(mount / "x", "rb", buffering=0) as file:
+                    self.assertEqual(file.read(4096), content[:4096])
+                    content = noise(int(time.monotonic() * 1000), 3_000_000)
+                    self.service.put("d/x.b2frame", self.packed(content, "--codec", "lz4", "--chunksize", "256K"))
+                    self.assertEqual(outcome(os.pread, file.fileno(), 4096, 2_000_000), "error ESTALE")
+                self.assertTrue(whole(mount / "x") == content)
 
     def test_a_removed_object(self):
         # semantics: P18
@@ -193,12 +203,13 @@ class Changes(Indexed):
         self.index()
         for name in ("d/x.b2frame", "d/plain"):
             self.service.delete(name)
-        for mount in self.mounts():
-            self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x"])
-            for name in ("x", "plain"):
-                self.assertEqual(outcome(whole, mount / name), "error ENOENT")
-                self.assertEqual(outcome(os.stat, mount / name), "error ENOENT")
-            wait_for(lambda path=mount.path: os.listdir(path) == ["deep"], seconds=10, what="the names to be gone")
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x"])
+                for name in ("x", "plain"):
+                    self.assertEqual(outcome(whole, mount / name), "error ENOENT")
+                    self.assertEqual(outcome(os.stat, mount / name), "error ENOENT")
+                wait_for(lambda path=mount.path: os.listdir(path) == ["deep"], seconds=10, what="the names to be gone")
 
     def test_an_added_object(self):
         # semantics: P18
@@ -207,48 +218,51 @@ class Changes(Indexed):
         self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
         self.service.put("d/deep/new", b"plain")
         self.service.put("d/fresh/below", b"in a new directory")
-        for mount in self.mounts():
-            self.service.clear_log()
-            self.assertEqual(whole(mount / "new"), b"new" * 1000)
-            self.assertEqual(whole(mount / "deep/new"), b"plain")
-            self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x"])
-            if self.service.pages:
-                self.assertEqual(whole(mount / "fresh/below"), b"in a new directory")
-                self.assertEqual(os.listdir(mount / "fresh"), ["below"])
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.service.clear_log()
+                self.assertEqual(whole(mount / "new"), b"new" * 1000)
+                self.assertEqual(whole(mount / "deep/new"), b"plain")
+                self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x"])
+                if self.service.pages:
+                    self.assertEqual(whole(mount / "fresh/below"), b"in a new directory")
+                    self.assertEqual(os.listdir(mount / "fresh"), ["below"])
 
     def test_an_absent_name_is_one_request(self):
         self.put_tree()
         self.index()
-        for mount in self.mounts():
-            os.stat(mount / "x")
-            for name in (".git", "absent", "deep/absent"):
-                self.service.clear_log()
-                self.assertEqual(outcome(os.stat, mount / name), "error ENOENT")
-                if self.service.pages:
-                    self.assertLessEqual(len(self.service.log), 1, [request.target for request in self.service.log])
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                os.stat(mount / "x")
+                for name in (".git", "absent", "deep/absent"):
+                    self.service.clear_log()
+                    self.assertEqual(outcome(os.stat, mount / name), "error ENOENT")
+                    if self.service.pages:
+                        self.assertLessEqual(len(self.service.log), 1, [request.target for request in self.service.log])
 
     def test_a_second_process_writes_another_index(self):
         self.put_tree()
         self.index()
         self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
-        for mount in self.mounts("remote_ttl=1"):
-            self.service.pages = "nginx"
-            self.assertNotIn("new", os.listdir(mount.path))
-            self.wait_until_asked_again(mount)
-            self.index()
-            wait_for(lambda path=mount.path: "new" in os.listdir(path), seconds=10, what="the new name")
-            self.assertEqual(os.stat(mount / "new").st_size, 3000)
-            self.service.delete("d/new.b2frame")
-            self.index()
-            wait_for(lambda path=mount.path: "new" not in os.listdir(path), seconds=10, what="the name to be gone")
-            self.check_contents(mount)
-            self.service.delete("d/" + INDEX)
-            self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
-            wait_for(lambda path=mount.path: "new" in os.listdir(path), seconds=10, what="the listing of the server")
-            self.index()
-            self.service.delete("d/new.b2frame")
-            self.index()
-            self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
+        for place in PLACES:
+            with self.mounted(place, "remote_ttl=1") as mount:
+                self.service.pages = "nginx"
+                self.assertNotIn("new", os.listdir(mount.path))
+                self.wait_until_asked_again(mount)
+                self.index()
+                wait_for(lambda path=mount.path: "new" in os.listdir(path), seconds=10, what="the new name")
+                self.assertEqual(os.stat(mount / "new").st_size, 3000)
+                self.service.delete("d/new.b2frame")
+                self.index()
+                wait_for(lambda path=mount.path: "new" not in os.listdir(path), seconds=10, what="the name to be gone")
+                self.check_contents(mount)
+                self.service.delete("d/" + INDEX)
+                self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
+                wait_for(lambda path=mount.path: "new" in os.listdir(path), seconds=10, what="the listing of the server")
+                self.index()
+                self.service.delete("d/new.b2frame")
+                self.index()
+                self.service.put("d/new.b2frame", self.packed(b"new" * 1000))
 
     def wait_until_asked_again(self, mount):
         def is_held():
@@ -281,7 +295,7 @@ class Hostile(Indexed):
         with self.mount(self.web("d/")) as mount:
             self.check_contents(mount)
             self.assertTrue([line for line in mount.lines() if "the index is not used: " in line], mount.lines())
-        self.assertLess(sum(request.sent for request in self.objects(INDEX)), 1 << 20)
+        self.assertLess(sum(request.sent for request in self.objects(INDEX)), 8 << 20)
 
     def test_a_server_that_fails_for_the_index_alone(self):
         self.put_tree()
@@ -304,8 +318,9 @@ class Writing(Indexed):
         self.assertEqual({request.method for request in self.service.log}, {"GET"})
         # The server's administrator places it.
         self.service.put("d/" + INDEX, whole(self.work + "/made"))
-        for mount in self.mounts():
-            self.check_contents(mount)
+        for place in PLACES:
+            with self.mounted(place) as mount:
+                self.check_contents(mount)
         self.assertEqual(self.cframe("index", self.web("d/"), "-o", "made").returncode, 2, "it exists")
         ran = self.cframe("index", self.web("d/"), "--force", "-o", "made")
         self.assertEqual((ran.returncode, ran.stderr), (0, b""))
@@ -330,8 +345,8 @@ class Writing(Indexed):
         self.put_tree()
         for arguments, status, why in (
                 ([self.work], 2, b"no address"), ([self.bucket("d/x.b2frame")], 2, b"one object"),
-                ([self.bucket("nothing/here/")], 3, b"prefix"), ([self.web("absent/"), "-o", "made"], 3, b"404"),
-                ([self.bucket("d/"), "-o", "absent/made"], 3, b"absent/made")):
+                ([self.bucket("nothing/here/")], 2, b"prefix"), ([self.web("absent/"), "-o", "made"], 2, b"404"),
+                ([self.bucket("d/"), "-o", "absent/made"], 2, b"absent/made")):
             ran = self.cframe("index", *arguments)
             self.assertEqual(ran.returncode, status, (arguments, ran.stderr))
             self.assertIn(why, ran.stderr)

@@ -178,6 +178,17 @@ TEST_F(IndexedListingTest, AReplacedObjectIsStaleWhenItIsOpenedAndNewThen) {
   EXPECT_EQ(first_byte("a.b2frame"), 1);
 }
 
+TEST_F(IndexedListingTest, AnObjectThatIsReplacedOnceMoreIsNewEachTime) {
+  write_index("\"i\"");
+  EXPECT_EQ(first_byte("plain"), 3);
+  for (std::uint8_t seed = 10; seed < 14; ++seed) {
+    put("plain", seed);
+    world_.now += kTtl;
+    EXPECT_EQ(opening("plain"), ESTALE);
+    EXPECT_EQ(first_byte("plain"), seed);
+  }
+}
+
 TEST_F(IndexedListingTest, ARemovedObjectIsMissingWhenItIsOpenedAndLeavesTheListing) {
   write_index("\"i\"");
   const auto root_names = [this] {
@@ -203,9 +214,9 @@ TEST_F(IndexedListingTest, AnAddedObjectIsFoundByItsName) {
   EXPECT_EQ(names(), (Names{"a.b2frame", "d", "plain"}));
   EXPECT_EQ(first_byte("new"), 7);
   EXPECT_EQ(first_byte("fresh/x"), 8);
-  EXPECT_EQ(names("fresh"), Names{"x"});
   EXPECT_EQ(opening("absent"), ENOENT);
   EXPECT_EQ(world_.objects.listings(), 2U) << "the root once, and the new directory";
+  EXPECT_EQ(names("fresh"), Names{"x"});
 }
 
 TEST_F(IndexedListingTest, OtherSpellingsOfAnIndexedNameAreNotAskedFor) {
