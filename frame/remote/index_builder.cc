@@ -79,6 +79,7 @@ Failure stopped_failure() {
 /// Lists all directories.
 Result<void> IndexBuilder::find_objects(const IndexWork& work) {
   std::vector<RemoteTree::Node> directories{tree_.root()};
+  std::size_t seen = 0;  // a server may list directories without end
   while (!directories.empty()) {
     if (is_set(work.stop)) return stopped_failure();
     const RemoteTree::Node directory = std::move(directories.back());
@@ -100,9 +101,9 @@ Result<void> IndexBuilder::find_objects(const IndexWork& work) {
         paths_.push_back(std::move(path));
       }
     }
-    if (paths_.size() + directories.size() > RemoteIndex::kMostObjects)
+    if (++seen + paths_.size() + directories.size() > RemoteIndex::kMostObjects)
       return codec::invalid(
-          fmt::format("the directory has more than the {} objects of an index", RemoteIndex::kMostObjects));
+          fmt::format("there are more than the {} objects and directories of an index", RemoteIndex::kMostObjects));
     if (work.progress) work.progress(0, paths_.size());
   }
   return {};

@@ -142,6 +142,6 @@ complete -c cframe -n '__fish_seen_subcommand_from convert' -l json -d 'Print JS
 complete -c cframe -n '__fish_seen_subcommand_from convert' -s q -l quiet -d 'Print only errors'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l workers -d 'Threads'
 
-complete -c cframe -n '__fish_seen_subcommand_from index' -r -s o -l output -d 'Write into a file'
+complete -c cframe -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'Write into a file'
 complete -c cframe -n '__fish_seen_subcommand_from index' -s f -l force -d 'Replace an existing file'
 complete -c cframe -n '__fish_seen_subcommand_from index' -l json -d 'Print JSON'

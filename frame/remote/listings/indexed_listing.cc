@@ -31,8 +31,8 @@ bool has_spelling(const RemoteIndex& index, const std::string& directory, const 
 }  // namespace
 
 IndexedListing::IndexedListing(std::unique_ptr<Listing> live, std::unique_ptr<IndexSource> index,
-                               std::chrono::seconds ttl, Clock now)
-    : live_(std::move(live)), index_(std::move(index)), beside_(*live_, ttl, std::move(now)) {}
+                               std::chrono::seconds ttl, const Clock& now)
+    : live_(std::move(live)), index_(std::move(index)), beside_(*live_, ttl, now) {}
 
 Result<std::vector<ListedEntry>> IndexedListing::list(const std::string& directory) {
   IndexSource::Index index;

@@ -25,7 +25,7 @@ class IndexedListing final : public Listing {
 
   /// `index`: nullptr if none is to be used.
   IndexedListing(std::unique_ptr<Listing> live, std::unique_ptr<IndexSource> index, std::chrono::seconds ttl,
-                 Clock now = std::chrono::steady_clock::now);
+                 const Clock& now = std::chrono::steady_clock::now);
 
   Result<std::vector<ListedEntry>> list(const std::string& directory) override;
   Result<std::optional<ListedEntry>> find_unlisted(const std::string& directory, const std::string& name) override;

@@ -20,7 +20,7 @@ Result<std::vector<ListedEntry>> NamesBeside::Beginnings::list(const std::string
   return live_.list_beginning(key.substr(0, end), key.substr(end + 1));
 }
 
-NamesBeside::NamesBeside(Listing& live, std::chrono::seconds ttl, Clock now)
+NamesBeside::NamesBeside(Listing& live, std::chrono::seconds ttl, const Clock& now)
     : live_(live), ttl_(ttl), now_(now), beginnings_(live), remembered_(beginnings_, ttl, kMostRemembered, now) {}
 
 bool NamesBeside::is_refused() const {

@@ -22,7 +22,7 @@ class NamesBeside {
  public:
   using Clock = CachingListing::Clock;
 
-  NamesBeside(Listing& live, std::chrono::seconds ttl, Clock now);
+  NamesBeside(Listing& live, std::chrono::seconds ttl, const Clock& now);
 
   /// Returns the entry; nullopt if there is none; an entry without a state if the server does not list. `stem`: the
   /// begin of the name.
