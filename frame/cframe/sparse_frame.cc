@@ -24,9 +24,9 @@ struct RegularFile {
 };
 
 /// Opens `name` in `dir` for reading. corruption: `name` is missing, a symbolic link, or not a regular file.
-Result<RegularFile> open_regular(ReadFileOps& files, OpenFile dir, const std::string& name) {
+Result<RegularFile> open_regular(ReadFileOps& files, OpenFile dir, const std::string& name, int flags = 0) {
   // O_NONBLOCK: opening a pipe would wait for its writer otherwise.
-  const auto fd = files.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const auto fd = files.open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
   if (!fd) {
     if (fd.error().sys == ENOENT) return corrupt(name + " is missing");
     if (fd.error().sys == ELOOP) return corrupt(name + " is a symbolic link");
@@ -122,8 +122,8 @@ class SparseFrame final : public FrameContainer {
 
 }  // namespace
 
-Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir) {
-  auto file = open_regular(files, dir, kSparseIndexName);
+Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir, int flags) {
+  auto file = open_regular(files, dir, kSparseIndexName, flags);
   if (!file) return Failure(file.error());
   return std::move(file->descriptor);
 }

@@ -19,7 +19,8 @@ namespace cframefs::frame {
 inline constexpr char kSparseIndexName[] = "chunks.b2frame";
 
 /// Opens the index file of the directory `dir` for reading. corruption: it is missing or not a regular file.
-Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir);
+/// `flags`: added to those of open(2).
+Result<Descriptor> open_sparse_index(ReadFileOps& files, OpenFile dir, int flags = 0);
 
 /// Returns the name of the chunk file `number`. corruption: the number is out of range.
 Result<std::string> chunk_file_name(std::int64_t number);

@@ -186,7 +186,8 @@ Result<Summary> summarise(ReadFileOps& files, OpenFile file, FileOffset begin) {
     return summarise_file(files, file, begin, bytes_from(static_cast<std::uint64_t>(status->st_size), begin));
   }
   if (!S_ISDIR(status->st_mode)) return Summary{};
-  const auto index = open_sparse_index(files, file);
+  // Of an object on a server, O_NOATIME makes it a look that needs no request if an index tells it.
+  const auto index = open_sparse_index(files, file, files.is_remote() ? O_NOATIME : 0);
   if (!index) {
     if (index.error().kind == ErrorKind::corruption) return Summary{};  // missing, or not a regular file
     return Failure(index.error());

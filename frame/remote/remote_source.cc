@@ -15,8 +15,10 @@
 #include "frame/remote/http/curl_transport.h"
 #include "frame/remote/http/percent_encoding.h"
 #include "frame/remote/http/remote_requests.h"
+#include "frame/remote/index_builder.h"
 #include "frame/remote/listings/bucket_listing.h"
 #include "frame/remote/listings/caching_listing.h"
+#include "frame/remote/listings/indexed_listing.h"
 #include "frame/remote/listings/one_object_listing.h"
 #include "frame/remote/listings/remote_files.h"
 #include "frame/remote/listings/remote_heads.h"
@@ -64,6 +66,15 @@ class OpeningRequests final : public Requests {
   std::atomic<bool> is_open_{false};
 };
 
+/// Returns the patience with which `bytes` are sent over a slow connection.
+RequestPatience patience_of_upload(std::uint64_t bytes) {
+  constexpr std::uint64_t kSlowest = 64 << 10;  // bytes in a second
+  RequestPatience patience;
+  patience.attempt = milliseconds(60'000) + std::chrono::seconds(bytes / kSlowest);
+  patience.total = 2 * patience.attempt;
+  return patience;
+}
+
 std::string last_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
@@ -107,13 +118,32 @@ ServerTree one_object(std::string name, std::string url) {
   return tree;
 }
 
-std::unique_ptr<Listing> bucket_directory(Requests& requests, const S3Service& service, std::string prefix) {
-  return std::make_unique<BucketListing>(requests, service.object_url(""), std::move(prefix),
-                                         [service](const std::string& key) { return service.object_url(key); });
+/// What listings of a source have in common.
+struct ListingParts {
+  Requests& requests;
+  std::chrono::seconds ttl;
+  bool uses_index;
+  std::function<void(const std::string&)> warn;
+};
+
+/// Returns the listing, with the index of its root, if that is to be used.
+std::unique_ptr<Listing> with_index(const ListingParts& parts, std::unique_ptr<Listing> live) {
+  std::unique_ptr<IndexSource> index;
+  if (parts.uses_index && parts.ttl.count() > 0) {
+    const std::string url = live->url_of(std::string(kIndexName));
+    index = std::make_unique<IndexSource>(parts.requests, url, parts.ttl, parts.warn);
+  }
+  return std::make_unique<IndexedListing>(std::move(live), std::move(index), parts.ttl);
+}
+
+std::unique_ptr<Listing> bucket_directory(const ListingParts& parts, const S3Service& service, std::string prefix) {
+  return with_index(
+      parts, std::make_unique<BucketListing>(parts.requests, service.object_url(""), std::move(prefix),
+                                             [service](const std::string& key) { return service.object_url(key); }));
 }
 
 /// Returns the tree of a key without '/' at its end: the object, or if there is none the directory of that name.
-Result<ServerTree> object_or_directory(Requests& requests, RemoteHeads& heads, const S3Service& service,
+Result<ServerTree> object_or_directory(const ListingParts& parts, RemoteHeads& heads, const S3Service& service,
                                        const std::string& key) {
   const std::string url = service.object_url(key);
   const auto state = heads.state(url);
@@ -121,22 +151,24 @@ Result<ServerTree> object_or_directory(Requests& requests, RemoteHeads& heads, c
   // A user who may not list the bucket gets 403 for an object that does not exist.
   if (state.error().sys != ENOENT && state.error().sys != EACCES) return Failure(state.error());
   ServerTree tree;
-  tree.listing = bucket_directory(requests, service, key + "/");
+  tree.listing = bucket_directory(parts, service, key + "/");
   const auto entries = tree.listing->list("");
   if (!entries || entries->empty()) return Failure(state.error());
   return tree;
 }
 
-Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, Requests& requests, RemoteHeads& heads) {
+Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, const ListingParts& parts,
+                           RemoteHeads& heads) {
   ServerTree tree;
   if (access.service) {
-    if (!address.is_directory()) return object_or_directory(requests, heads, *access.service, address.key);
-    tree.listing = bucket_directory(requests, *access.service, address.key);
+    if (!address.is_directory()) return object_or_directory(parts, heads, *access.service, address.key);
+    tree.listing = bucket_directory(parts, *access.service, address.key);
     return tree;
   }
   const std::string query = address.query.empty() ? "" : "?" + address.query;
   if (address.is_directory()) {
-    tree.listing = std::make_unique<WebListing>(requests, address.origin() + address.path, query);
+    tree.listing =
+        with_index(parts, std::make_unique<WebListing>(parts.requests, address.origin() + address.path, query));
     return tree;
   }
   auto name = percent_decode(last_name(address.path));
@@ -166,15 +198,13 @@ class ServerSource final : public RemoteSource {
     authorizer_ = std::move(access->authorizer);
     requests_ =
         std::make_unique<OpeningRequests>(transport_, authorizer_ ? *authorizer_ : no_authorizer(), options.timeout);
-    RangeStore& store = disk_ ? *disk_ : no_store();
-    heads_ = std::make_unique<RemoteHeads>(*requests_, ttl_, std::chrono::steady_clock::now, store);
-    auto tree = tree_of(address_, *access, *requests_, *heads_);
+    heads_ = std::make_unique<RemoteHeads>(*requests_, ttl_, std::chrono::steady_clock::now, store());
+    auto tree = tree_of(address_, *access, {*requests_, ttl_, options.uses_index, options.warn}, *heads_);
     if (!tree) return Failure(tree.error());
     root_ = std::move(tree->root);
     listing_ = std::move(tree->listing);
     caching_ = std::make_unique<CachingListing>(*listing_, ttl_);
-    files_ = std::make_unique<RemoteFiles>(*caching_, *heads_, ObjectReading{*requests_, memory_, store},
-                                           RemoteFiles::Named{text, root_});
+    files_ = std::make_unique<RemoteFiles>(*caching_, *heads_, reading(), RemoteFiles::Named{text, root_});
     const auto opened = files_->open_named(root_, O_RDONLY);
     if (!opened) return Failure(opened.error());
     files_->close(*opened);
@@ -190,12 +220,45 @@ class ServerSource final : public RemoteSource {
   FileOps& files() override { return *files_; }
   std::string root() const override { return root_; }
   std::string shown_address() const override { return address_.shown(); }
+
+  Result<MadeIndex> make_index(const IndexWork& work) override {
+    if (root_ != "/")
+      return codec::invalid("is one object; an index is that of a directory, whose address ends in '/'");
+    RemoteTree tree(*caching_, *heads_, reading());
+    auto built = IndexBuilder(tree).build(work);
+    if (!built) return Failure(built.error());
+    MadeIndex made;
+    made.objects = built->objects.size();
+    made.looked_at = built->looked_at;
+    made.left_out = built->left_out;
+    auto stored = encode_index(std::move(built->objects));
+    if (!stored) return Failure(stored.error());
+    made.stored = std::move(*stored);
+    return made;
+  }
+  Result<void> put_index(const std::vector<std::uint8_t>& stored) override {
+    constexpr std::uint64_t kMostAnswer = 64 << 10;
+    HttpRequest request;
+    request.method = "PUT";
+    request.url = listing_->url_of(std::string(kIndexName));
+    request.headers.push_back({"Content-Type", "application/octet-stream"});
+    request.body.assign(stored.begin(), stored.end());
+    request.most_body = kMostAnswer;
+    request.follows_redirects = false;
+    RemoteRequests uploading(transport_, authorizer_ ? *authorizer_ : no_authorizer(),
+                             patience_of_upload(stored.size()));
+    const auto answer = uploading.send(std::move(request));
+    return answer ? Result<void>() : Failure(answer.error());
+  }
   void stop() override {
     if (requests_) requests_->stop();
     transport_.stop();
   }
 
  private:
+  RangeStore& store() { return disk_ ? *disk_ : no_store(); }
+  ObjectReading reading() { return {*requests_, memory_, store()}; }
+
   const Address address_;
   const SystemSurroundings surroundings_;
   CurlTransport transport_;

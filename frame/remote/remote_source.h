@@ -4,11 +4,14 @@
 // a build without the option `remote`; invalid for an address or an option that is none; io.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frame/io/file_ops.h"
 #include "frame/remote/http/address.h"
@@ -26,6 +29,23 @@ struct RemoteOptions {
   std::chrono::milliseconds ttl{60'000};               // how long attributes and listings are valid; 0: never
   std::chrono::milliseconds timeout{60'000};           // of a request with all its retries
   bool is_unsigned = false;                            // requests to a bucket carry no signature
+  bool uses_index = true;                              // of a directory, if it has one; never with ttl 0
+  std::function<void(const std::string&)> warn;        // takes warnings that are no errors; may be empty
+};
+
+/// The index of a directory, as RemoteSource::make_index() makes it.
+struct MadeIndex {
+  std::vector<std::uint8_t> stored;
+  std::uint64_t objects = 0;
+  std::uint64_t looked_at = 0;  // of these, objects whose first bytes the index has
+  std::uint64_t left_out = 0;   // objects that are not in it
+};
+
+/// How a caller follows the making of an index.
+struct IndexWork {
+  /// Called some times a second, with the objects that were looked at and those found so far.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  const std::atomic<bool>* stop = nullptr;  // ends the work if it becomes true
 };
 
 class RemoteSource {
@@ -40,6 +60,10 @@ class RemoteSource {
   virtual std::string root() const = 0;
   /// Returns the address without user, password and query, for /proc/mounts and messages.
   virtual std::string shown_address() const = 0;
+  /// Makes the index of the directory. invalid if the source is one object. Errors: those of IndexBuilder.
+  virtual Result<MadeIndex> make_index(const IndexWork& work) = 0;
+  /// Puts the index in its place, where it replaces an older one. REQUIRES: a bucket.
+  virtual Result<void> put_index(const std::vector<std::uint8_t>& stored) = 0;
   /// Ends all waiting reads with an error, for unmounting.
   virtual void stop() = 0;
 };

@@ -117,8 +117,8 @@ std::string remote_lines(const MountOptions& options) {
   lines += optional_line("token_file", text(remote.token_file), "none");
   lines += optional_line("ca_file", text(remote.ca_file), "the certificates of the system");
   lines += optional_line("cache_dir", text(remote.cache_dir), "none");
-  return lines + fmt::format("cache_disk={}\nremote_ttl={}\nremote_timeout={}\n", remote.cache_disk,
-                             seconds(remote.ttl), seconds(remote.timeout));
+  return lines + fmt::format("cache_disk={}\nremote_ttl={}\nremote_timeout={}\nremote_index={}\n", remote.cache_disk,
+                             seconds(remote.ttl), seconds(remote.timeout), remote.uses_index ? "on" : "off");
 }
 
 }  // namespace

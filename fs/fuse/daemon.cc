@@ -9,8 +9,10 @@
 #include <fstream>
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -20,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codec/base/mutex.h"
 #include "frame/io/lock_holders.h"
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
@@ -124,6 +127,31 @@ LogSettings log_of(const DaemonOptions& daemon, bool foreground) {
   return settings;
 }
 
+/// Warnings of a source on a server. Those that come before the log is open go to standard error, and into the log once
+/// it is open.
+class SourceWarnings {
+ public:
+  void add(const std::string& text) {
+    log_warning(text);
+    const codec::MutexLock lock(mutex_);
+    if (!is_open_) early_.push_back(text);
+  }
+  void note_open_log() {
+    const codec::MutexLock lock(mutex_);
+    is_open_ = true;
+    if (log_settings().target != LogTarget::standard_error) {
+      for (const std::string& text : early_)
+        log_warning(text);
+    }
+    early_.clear();
+  }
+
+ private:
+  codec::Mutex mutex_;
+  bool is_open_ GUARDED_BY(mutex_) = false;
+  std::vector<std::string> early_ GUARDED_BY(mutex_);
+};
+
 /// A mount from the time when it is in the kernel's table until its end.
 struct Served {
   frame::FileOps& files;
@@ -136,6 +164,7 @@ struct Served {
   const std::optional<MountIdentity>& mount;  // none: the parent process has made it
   const ServiceManager& manager;
   const Sandbox& sandbox;
+  SourceWarnings& warnings;
 };
 
 /// Unmounts if no program uses the mount and nothing waits to be committed. Returns true if it is unmounted.
@@ -179,6 +208,7 @@ void unmount(const Served& served) {
 
 codec::Result<void> serve(const Served& served) {
   const MountOptions& options = served.options;
+  served.warnings.note_open_log();
   if (auto entered = enter_sandbox(served); !entered) {
     if (options.daemon.sandbox == Sandboxing::strict) {
       log_error(codec::describe(entered.error()));
@@ -312,9 +342,11 @@ codec::Result<void> serve_in_child(const Served& served, const LogSettings& log)
 }
 
 /// Opens the source if it is an address; nullptr if it is a path.
-codec::Result<std::unique_ptr<frame::RemoteSource>> open_remote(const MountOptions& options) {
+codec::Result<std::unique_ptr<frame::RemoteSource>> open_remote(const MountOptions& options, SourceWarnings& warnings) {
   if (!frame::is_address(options.source)) return std::unique_ptr<frame::RemoteSource>();
-  return frame::RemoteSource::open(options.source, options.remote);
+  frame::RemoteOptions remote = options.remote;
+  remote.warn = [&warnings](const std::string& text) { warnings.add(text); };
+  return frame::RemoteSource::open(options.source, remote);
 }
 
 /// Plans the sandbox. The daemon of a source on a server resolves names, connects and starts programs for credentials.
@@ -332,6 +364,15 @@ codec::Result<void> open_source(Filesystem& filesystem, const frame::RemoteSourc
   return opened;
 }
 
+void prepare_process() {
+  reserve_stdio_fds();
+  ignore_signals();
+  // Files get the umask of the calling program, which the kernel passes on, not that of the daemon.
+  umask(0);
+  tune_malloc();
+  raise_descriptor_limit();
+}
+
 }  // namespace
 
 codec::LibraryVersion fuse_library() {
@@ -339,12 +380,7 @@ codec::LibraryVersion fuse_library() {
 }
 
 codec::Result<void> mount_and_serve(const MountOptions& options) {
-  reserve_stdio_fds();
-  ignore_signals();
-  // Files get the umask of the calling program, which the kernel passes on, not that of the daemon.
-  umask(0);
-  tune_malloc();
-  raise_descriptor_limit();
+  prepare_process();
   const bool foreground = options.daemon.foreground || options.daemon.debug;
   if (auto checked = check_log(options, foreground); !checked) return checked;
   MountPoint mountpoint;
@@ -362,7 +398,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   if (is_child) {
     if (auto forked = continue_in_child(ready); !forked) return forked;
   }
-  const auto remote = open_remote(options);
+  SourceWarnings warnings;
+  const auto remote = open_remote(options, warnings);
   if (!remote) return codec::Failure(remote.error());
   frame::StoreFiles files(*remote ? (*remote)->files() : frame::system_files());
   Filesystem filesystem(files, options);
@@ -391,8 +428,8 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     guard.mounted(*mount);
     raise_readahead(*mount);
   }
-  const Served served{files,   remote->get(),     filesystem, adapter, guard,
-                      options, mountpoint.path(), mount,      manager, *sandbox};
+  const Served served{files, remote->get(), filesystem, adapter, guard, options, mountpoint.path(),
+                      mount, manager,       *sandbox,   warnings};
   if (is_child) return serve_in_child(served, log);
   if (!foreground) return serve_in_background(served, ready, log);
   if (auto begun = log_to(log); !begun) return begun;

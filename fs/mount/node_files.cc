@@ -77,6 +77,8 @@ codec::Result<NodeFiles::SharedFile> NodeFiles::open_by_name(const Node& node, i
   codec::SharedLock names(mount_.names);
   const auto at = held_name_of(node);
   if (!at) return codec::Failure(at.error());
+  // A server keeps no access times. Without the flag it is asked whether an object that an index told still holds.
+  if (mount_.files.is_remote()) flags &= ~O_NOATIME;
   auto file = mount_.tree.open_entry(at->handle(), at->name, flags | O_NOFOLLOW);
   // stale makes the kernel look the path up again.
   if (!file && leads_elsewhere(file.error())) return codec::stale("its name leads to another entry");

@@ -19,7 +19,7 @@ using Words = std::set<std::string>;
 
 const std::vector<std::string> kSubcommands = {"ls",       "info",    "cat",    "diff",    "bench",  "verify",
                                                "pack",     "map",     "unpack", "compact", "repair", "get-meta",
-                                               "set-meta", "convert", "top",    "seal"};
+                                               "set-meta", "convert", "top",    "seal",    "index"};
 
 std::string document(const std::string& name) {
   const auto bytes = file_bytes(std::string(CFRAMEFS_SOURCE_DIR) + "/" + name);

@@ -45,6 +45,7 @@ constexpr Subcommand kSubcommands[] = {
     {"repair", "Cut off an unfinished commit, or save the readable chunks", declare_repair},
     {"get-meta", "Write the content of a metalayer, or list their names", declare_get_meta},
     {"set-meta", "Set or remove a metalayer", declare_set_meta},
+    {"index", "Write the index of a directory on a server", declare_index},
 };
 
 int complain(Io& io, const std::string& message) {

@@ -53,6 +53,7 @@ SubcommandRun declare_top(CLI::App& app);
 SubcommandRun declare_repair(CLI::App& app);
 SubcommandRun declare_get_meta(CLI::App& app);
 SubcommandRun declare_set_meta(CLI::App& app);
+SubcommandRun declare_index(CLI::App& app);
 
 /// Declares the required positional argument `name`: the frame to read.
 void add_input_option(CLI::App& app, const std::string& name, std::string& into);

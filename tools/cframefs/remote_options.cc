@@ -89,6 +89,12 @@ OptionStatus set_remote_timeout(MountOptions& options, std::string_view value) {
   return store_time(value, 0.1, options.remote.timeout);
 }
 
+OptionStatus set_remote_index(MountOptions& options, std::string_view value) {
+  if (value != "on" && value != "off") return invalid("must be off or on");
+  options.remote.uses_index = value == "on";
+  return {};
+}
+
 constexpr std::array kRemoteOptions = {
     OptionSpec{"endpoint", "URL", "s3://: another service than that of AWS (AWS_ENDPOINT_URL)", set_endpoint},
     OptionSpec{"region", "NAME", "s3://: the region of the bucket (as the AWS tools find it)", set_region},
@@ -101,6 +107,7 @@ constexpr std::array kRemoteOptions = {
     OptionSpec{"cache_disk", "SIZE", "limit on the bytes in cache_dir (10G)", set_cache_disk},
     OptionSpec{"remote_ttl", "SECONDS", "how long attributes and listings of a server hold (60)", set_remote_ttl},
     OptionSpec{"remote_timeout", "SECONDS", "limit on a request with all its retries (60)", set_remote_timeout},
+    OptionSpec{"remote_index", "off|on", "use the index of the directory, if it has one (on)", set_remote_index},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ _cframe() {
   local subcommand='' word
   for word in "${words[@]:1:cword-1}"; do
     case $word in
-      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | seal | map | top | repair | get-meta | set-meta)
+      ls | info | cat | diff | bench | verify | pack | unpack | convert | compact | seal | map | top | repair | get-meta | set-meta | index)
         subcommand=$word
         break
         ;;
@@ -52,7 +52,7 @@ _cframe() {
 
   local options
   case $subcommand in
-    '') options='ls info cat diff bench verify pack unpack convert compact seal map top repair get-meta set-meta --help --version' ;;
+    '') options='ls info cat diff bench verify pack unpack convert compact seal map top repair get-meta set-meta index --help --version' ;;
     ls) options='--help --json --recursive --tree' ;;
     info) options='--help --json --all --frame-offset' ;;
     cat) options='--help --offset --length --frame-offset --b2nd --workers' ;;
@@ -67,6 +67,7 @@ _cframe() {
     top) options='--help --interval --count --once' ;;
     repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;
+    index) options='--help --output --force --json' ;;
     set-meta) options='--help --from --type --json --msgpack --remove --fixed --wait' ;;
     convert) options='--help --frame-offset --beta-bitshuffle --codec --clevel --filter --typesize --chunksize --blocksize --checksums --tune=remote --multiple --recursive --to --force --rm --json --quiet --workers' ;;
   esac

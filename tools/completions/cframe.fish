@@ -13,6 +13,7 @@ complete -c cframe -n __fish_use_subcommand -f -a top -d 'Show what mounts do, l
 complete -c cframe -n __fish_use_subcommand -f -a repair -d 'Cut off an unfinished commit, or save the readable chunks'
 complete -c cframe -n __fish_use_subcommand -f -a get-meta -d 'Write the content of a metalayer'
 complete -c cframe -n __fish_use_subcommand -f -a set-meta -d 'Set or remove a metalayer'
+complete -c cframe -n __fish_use_subcommand -f -a index -d 'Write the index of a directory on a server'
 complete -c cframe -n __fish_use_subcommand -f -a pack -d 'Compress a file into a frame'
 complete -c cframe -n __fish_use_subcommand -f -a unpack -d 'Write the uncompressed bytes of a frame into a file'
 complete -c cframe -n __fish_use_subcommand -f -a convert -d 'Convert a file of any format to a current frame'
@@ -142,3 +143,7 @@ complete -c cframe -n '__fish_seen_subcommand_from convert' -l rm -d 'Remove eac
 complete -c cframe -n '__fish_seen_subcommand_from convert' -l json -d 'Print JSON'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -s q -l quiet -d 'Print only errors'
 complete -c cframe -n '__fish_seen_subcommand_from convert' -x -l workers -d 'Threads'
+
+complete -c cframe -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'Write into a file'
+complete -c cframe -n '__fish_seen_subcommand_from index' -s f -l force -d 'Replace an existing file'
+complete -c cframe -n '__fish_seen_subcommand_from index' -l json -d 'Print JSON'

@@ -8,7 +8,7 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     commit_interval= writeback=off writeback=on stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \
     mkdir nonempty remount idle_timeout= cache_timeout= log= log=syslog log_level=error log_level=warning \
     log_level=info log_level=debug sandbox=auto sandbox=off sandbox=strict endpoint= region= profile= unsigned \
-    token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout= allow_other allow_root \
+    token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout= remote_index=off remote_index=on allow_other allow_root \
     default_permissions auto_unmount fsname= subtype= max_read= suid nosuid dev nodev exec noexec async sync dirsync \
     noatime context= fscontext= defcontext= rootcontext=
 

@@ -16,13 +16,9 @@ using codec::Failure;
 
 // A server may send pages without entries, but not for ever.
 constexpr int kMostPages = 20'000;
+constexpr int kMostPagesOfBeginning = 4;
 
 }  // namespace
-
-struct BucketListing::Found {
-  std::vector<ListedEntry> entries;  // with names that occur twice
-  bool exists = false;               // some key begins with the prefix
-};
 
 BucketListing::BucketListing(Requests& requests, std::string list_url, std::string prefix, ObjectUrl object_url)
     : requests_(requests),
@@ -78,9 +74,11 @@ Result<void> BucketListing::take(ObjectsPage page, const std::string& prefix, Fo
   return {};
 }
 
-Result<std::vector<ListedEntry>> BucketListing::list(const std::string& directory) {
+/// Asks for the entries of the directory at `prefix` whose names begin with `beginning`.
+Result<BucketListing::Found> BucketListing::collect(const std::string& prefix, const std::string& beginning,
+                                                    int most_pages) {
   ListObjectsQuery query;
-  query.prefix = directory.empty() ? prefix_ : prefix_ + directory + "/";
+  query.prefix = prefix + beginning;
   query.stops_at_slashes = true;
   Found found;
   for (int count = 1;; ++count) {
@@ -88,19 +86,31 @@ Result<std::vector<ListedEntry>> BucketListing::list(const std::string& director
     if (!listed) return Failure(listed.error());
     const bool is_last = !listed->is_truncated;
     std::string continuation = std::move(listed->continuation);
-    if (auto taken = take(std::move(*listed), query.prefix, found); !taken) return Failure(taken.error());
+    if (auto taken = take(std::move(*listed), prefix, found); !taken) return Failure(taken.error());
     if (found.entries.size() > kMostEntries) {
       return codec::unsupported("the directory has more than 1000000 entries");
     }
     if (is_last) break;
     if (continuation == query.continuation) return corrupt("the list of objects repeats a continuation token");
-    if (count == kMostPages) return corrupt("the list of objects has no end after 20000 pages");
+    if (count == most_pages) return corrupt("the list of objects has no end after " + std::to_string(count) + " pages");
     query.continuation = std::move(continuation);
   }
-  if (!found.exists && !directory.empty()) return codec::io_error(ENOENT, "list of objects");
-
   left_out_.fetch_add(merge_names(found.entries), std::memory_order_relaxed);
-  return std::move(found.entries);
+  return found;
+}
+
+Result<std::vector<ListedEntry>> BucketListing::list(const std::string& directory) {
+  auto found = collect(directory.empty() ? prefix_ : prefix_ + directory + "/", "", kMostPages);
+  if (!found) return Failure(found.error());
+  if (!found->exists && !directory.empty()) return codec::io_error(ENOENT, "list of objects");
+  return std::move(found->entries);
+}
+
+Result<std::vector<ListedEntry>> BucketListing::list_beginning(const std::string& directory,
+                                                               const std::string& beginning) {
+  auto found = collect(directory.empty() ? prefix_ : prefix_ + directory + "/", beginning, kMostPagesOfBeginning);
+  if (!found) return Failure(found.error());
+  return std::move(found->entries);
 }
 
 }  // namespace cframefs::frame

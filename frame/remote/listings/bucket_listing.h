@@ -32,15 +32,21 @@ class BucketListing final : public Listing {
   BucketListing(Requests& requests, std::string list_url, std::string prefix, ObjectUrl object_url);
 
   Result<std::vector<ListedEntry>> list(const std::string& directory) override;
+  Result<std::vector<ListedEntry>> list_beginning(const std::string& directory, const std::string& beginning) override;
+  bool lists_beginnings() const override { return true; }
   std::string url_of(const std::string& path) const override { return object_url_(prefix_ + path); }
 
   /// Returns the number of names that the listings so far left out.
   std::uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
 
  private:
-  struct Found;
+  struct Found {
+    std::vector<ListedEntry> entries;  // with names that occur twice
+    bool exists = false;               // some key begins with the prefix
+  };
   Result<ObjectsPage> page(const ListObjectsQuery& query);
   Result<void> take(ObjectsPage page, const std::string& prefix, Found& found);
+  Result<Found> collect(const std::string& prefix, const std::string& beginning, int most_pages);
 
   Requests& requests_;
   const std::string list_url_;

@@ -34,6 +34,9 @@ class CachingListing {
   Result<std::shared_ptr<const ListedDirectory>> list(const std::string& directory);
   /// Returns a directory that is remembered and valid; nullptr if there is none. Sends nothing.
   std::shared_ptr<const ListedDirectory> remembered(const std::string& directory);
+  /// The listing itself, for what is not remembered.
+  const Listing& source() const { return listing_; }
+  Listing& source() { return listing_; }
   std::string url_of(const std::string& path) const { return listing_.url_of(path); }
 
  private:

@@ -73,6 +73,9 @@ Result<OpenFile> RemoteFiles::open_at(OpenFile dir, const std::string& path, int
   if (!from) return Failure(from.error());
   auto node = tree_.find(from->node, path);
   if (!node) return Failure(node.error());
+  if ((flags & (O_PATH | O_NOATIME)) == 0) {
+    if (auto confirmed = tree_.confirm(**node); !confirmed) return Failure(confirmed.error());
+  }
   return enter(std::move(*node), flags);
 }
 
@@ -84,6 +87,9 @@ Result<OpenFile> RemoteFiles::open_named(const std::string& name, int flags) {
   // No listing tells whether the root exists; a wrong address must not wait for the first reader.
   if ((*node)->is_directory && (flags & O_PATH) == 0) {
     if (const auto listed = tree_.list(**node); !listed) return Failure(listed.error());
+  }
+  if ((flags & (O_PATH | O_NOATIME)) == 0) {
+    if (auto confirmed = tree_.confirm(**node); !confirmed) return Failure(confirmed.error());
   }
   return enter(std::move(*node), flags);
 }

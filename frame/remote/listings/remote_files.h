@@ -6,7 +6,8 @@
 // tree was opened.
 //
 // open_named() takes absolute paths, "/" is the root, and the address of the source. Opening a file sends nothing if
-// its state is known.
+// its state is known. If an index told it, a caller that opens the file for a program asks whether it still holds; one
+// that only looks at the file passes O_NOATIME (or O_PATH), and nothing is sent.
 //
 // Thread safety, ownership, errors: as read_file_ops.h and remote_tree.h; the parts must outlive this.
 #pragma once

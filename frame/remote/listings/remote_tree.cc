@@ -90,9 +90,28 @@ Result<RemoteTree::Node> RemoteTree::child(const RemoteNode& directory, const st
   const auto listed = listing_.list(directory.path);
   if (!listed) return Failure(listed.error());
   const ListedEntry* entry = (*listed)->find(name);
-  if (entry == nullptr) return io_error(ENOENT, "open");
-  const std::string path = path_below(directory.path, name);
-  if (entry->is_directory) {
+  return entry == nullptr ? unlisted_child(directory, name) : child_of(directory, **listed, *entry);
+}
+
+/// Looks for a name that the listing does not tell.
+Result<RemoteTree::Node> RemoteTree::unlisted_child(const RemoteNode& directory, const std::string& name) {
+  auto entry = listing_.source().find_unlisted(directory.path, name);
+  if (!entry) return Failure(entry.error());
+  if (!*entry) return io_error(ENOENT, "open");
+  if (!(*entry)->is_directory && !(*entry)->state) {
+    const auto state = heads_.state(listing_.url_of(path_below(directory.path, name)));
+    // Nothing tells that there is an object: a refusal adds none.
+    if (!state && state.error().sys == EACCES) return io_error(ENOENT, "open");
+    if (!state && state.error().kind != ErrorKind::unsupported) return Failure(state.error());
+  }
+  const ListedDirectory listed{{std::move(**entry)}};
+  return child_of(directory, listed, listed.entries.front());
+}
+
+Result<RemoteTree::Node> RemoteTree::child_of(const RemoteNode& directory, const ListedDirectory& listed,
+                                              const ListedEntry& entry) {
+  const std::string path = path_below(directory.path, entry.name);
+  if (entry.is_directory) {
     auto node = std::make_shared<RemoteNode>();
     node->path = path;
     node->is_directory = true;
@@ -100,9 +119,16 @@ Result<RemoteTree::Node> RemoteTree::child(const RemoteNode& directory, const st
     return node;
   }
   const std::string url = listing_.url_of(path);
-  auto stated = state_of_entry(directory.path, **listed, *entry, path, url);
+  auto stated = state_of_entry(directory.path, listed, entry, path, url);
   if (!stated) return Failure(stated.error());
-  return node_of(*entry, path, url, std::move(*stated));
+  return node_of(entry, path, url, std::move(*stated));
+}
+
+/// Returns whether the object was asked for and missing, though the listing tells it.
+bool RemoteTree::is_known_missing(const ListedEntry& entry, const std::string& path) {
+  if (!entry.state) return false;
+  const auto correction = corrections_.find(path);
+  return correction && correction->listed == *entry.state && correction->is_missing;
 }
 
 /// Returns the state of an object as far as it is known without a request.
@@ -120,6 +146,9 @@ Result<RemoteTree::Stated> RemoteTree::state_of_entry(const std::string& directo
   if (entry.state) {
     auto opened = open_for_state(url);
     if (opened) corrections_.replace(path, Correction{*entry.state, opened->state}, 1);
+    if (opened && listing_.source().is_dated()) heads_.remember(url, opened->state);
+    if (!opened && codec::is_missing(opened.error()))
+      corrections_.replace(path, Correction{*entry.state, std::nullopt, true}, 1);
     return opened;
   }
   // A known object is not opened again, only its state is asked for.
@@ -203,6 +232,8 @@ Result<std::vector<DirectoryEntry>> RemoteTree::list(const RemoteNode& directory
       entries.push_back({entry.name, inode_of_path(path), DT_DIR});
       continue;
     }
+    // Otherwise a dated listing would tell it for as long as it is not written again.
+    if (listing_.source().is_dated() && is_known_missing(entry, path)) continue;
     const auto state = known_state(entry, path, entry.state ? std::string() : listing_.url_of(path));
     entries.push_back({entry.name, state ? inode_of_state(path, *state) : inode_of_path(path), DT_REG});
   }
@@ -236,13 +267,40 @@ Result<RemoteTree::Object> RemoteTree::object_of(RemoteNode& node) {
 /// Records that the server has another state than the node; `actual`: which one, if that is known.
 void RemoteTree::note_replaced(RemoteNode& node, const std::optional<ObjectState>& actual) {
   node.is_replaced = true;
-  if (node.listed) {
-    corrections_.replace(node.path, Correction{*node.listed, actual}, 1);
-  } else if (actual) {
+  if (node.listed) corrections_.replace(node.path, Correction{*node.listed, actual}, 1);
+  // What a dated listing tells is compared with what is remembered here.
+  if (node.listed && !listing_.source().is_dated()) return;
+  if (actual) {
     heads_.remember(node.url, *actual);
   } else {
     heads_.forget(node.url);
   }
+}
+
+void RemoteTree::note_missing(RemoteNode& node) {
+  note_replaced(node, std::nullopt);
+  if (node.listed) corrections_.replace(node.path, Correction{*node.listed, std::nullopt, true}, 1);
+}
+
+/// Starts to fetch what a reader needs first.
+void RemoteTree::fetch_ends_ahead(RemoteNode& node) {
+  constexpr std::uint64_t kEnd = std::uint64_t{64} << 10;
+  prefetch(node, FileOffset{0}, kEnd);
+  if (node.state.length > kEnd) prefetch(node, FileOffset{node.state.length - kEnd}, kEnd);
+}
+
+Result<void> RemoteTree::confirm(RemoteNode& node) {
+  if (node.is_directory || !listing_.source().is_dated()) return {};
+  if (!heads_.remembered_state(node.url)) fetch_ends_ahead(node);
+  const auto state = heads_.state(node.url);
+  if (!state) {
+    if (codec::is_missing(state.error())) note_missing(node);
+    // The server sends long objects whole only. Reads are tied to the state nevertheless.
+    return state.error().kind == ErrorKind::unsupported ? Result<void>() : Failure(state.error());
+  }
+  if (may_be_same_state(*state, node.state)) return {};
+  note_replaced(node, *state);
+  return replaced();
 }
 
 /// Returns the first bytes of the object, if they are kept, or if the caller goes through the directory in order; else
@@ -270,6 +328,8 @@ Result<std::size_t> RemoteTree::read(RemoteNode& node, ByteSpan into, FileOffset
   if (at.value >= length) return std::size_t{0};
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), length - at.value));
   if (count == 0) return count;
+  if (!node.is_replaced && !opened(node) && listing_.source().copy_known(node.path, node.state, at, into.first(count)))
+    return count;
   if (at.value < RemoteHeads::kHeadBytes && count <= RemoteHeads::kHeadBytes - at.value && !opened(node)) {
     const auto head = head_of(node);
     if (!head) return Failure(head.error());

@@ -4,6 +4,9 @@
 // a request: many at once for a caller that looks up name after name (RemoteHeads), else by opening the object, which
 // the reader will need next. The object of a node opens with the first read that its first bytes do not serve.
 //
+// A dated listing (listing.h) is confirmed when a file is opened: confirm() asks whether the object still has the state
+// that was listed. A name that such a listing does not tell is asked for.
+//
 // A node whose object was replaced is stale. The next look-up makes another node, of the new state, even while the
 // listing still tells the old one; if the server tells the old state again, the node holds again.
 //
@@ -55,6 +58,9 @@ class RemoteTree {
   Result<Node> find(const Node& from, const std::string& path);
   /// Returns the entries of a directory. The inode of an object whose state is not known yet is that of its path.
   Result<std::vector<DirectoryEntry>> list(const RemoteNode& directory);
+  /// Asks whether the object of a dated listing still has the state of the node, unless that was asked shortly before.
+  /// stale if it has another one; io ENOENT if it is gone.
+  Result<void> confirm(RemoteNode& node);
   /// Reads until `into` is full or the object ends; returns the number of bytes.
   Result<std::size_t> read(RemoteNode& node, ByteSpan into, FileOffset at);
   /// Starts to fetch a range. Best effort.
@@ -68,6 +74,7 @@ class RemoteTree {
   struct Correction {
     ObjectState listed;                 // applies as long as the listing tells this state
     std::optional<ObjectState> actual;  // none: it must be asked for
+    bool is_missing = false;            // there was no object
   };
   struct Stated {
     ObjectState state;
@@ -76,9 +83,12 @@ class RemoteTree {
 
   static Object opened(RemoteNode& node);
   Result<Node> child(const RemoteNode& directory, const std::string& name);
+  Result<Node> unlisted_child(const RemoteNode& directory, const std::string& name);
+  Result<Node> child_of(const RemoteNode& directory, const ListedDirectory& listed, const ListedEntry& entry);
   Result<Stated> state_of_entry(const std::string& directory, const ListedDirectory& listed, const ListedEntry& entry,
                                 const std::string& path, const std::string& url);
   Result<Stated> open_for_state(const std::string& url);
+  bool is_known_missing(const ListedEntry& entry, const std::string& path);
   std::optional<ObjectState> known_state(const ListedEntry& entry, const std::string& path, const std::string& url);
   Node node_of(const ListedEntry& entry, const std::string& path, const std::string& url, Stated stated);
   bool ask_in_order(const std::string& directory, const ListedDirectory& listed, const ListedEntry& entry);
@@ -87,6 +97,8 @@ class RemoteTree {
   /// Returns the object if that needs no request, else nullptr.
   Object object_at_hand(RemoteNode& node);
   void note_replaced(RemoteNode& node, const std::optional<ObjectState>& actual);
+  void note_missing(RemoteNode& node);
+  void fetch_ends_ahead(RemoteNode& node);
 
   static constexpr std::size_t kMostNodes = 4096;
   static constexpr std::size_t kMostCorrections = 16'384;

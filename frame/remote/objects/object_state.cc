@@ -1,7 +1,6 @@
 #include "frame/remote/objects/object_state.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "frame/base/xxh3.h"
@@ -15,13 +14,7 @@ constexpr std::size_t kMostTag = 1024;  // bytes of a tag or version
 
 /// Returns the tag if it is strong and well-formed: it goes into headers of later requests.
 std::string strong_tag(std::string_view text) {
-  if (text.size() < 2 || text.size() > kMostTag || text.front() != '"' || text.back() != '"') return {};
-  const std::string_view inside = text.substr(1, text.size() - 2);
-  const bool is_tag = std::all_of(inside.begin(), inside.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != '"' && byte != 0x7f;
-  });
-  return is_tag ? std::string(text) : std::string();
+  return is_strong_tag(text) ? std::string(text) : std::string();
 }
 
 /// "null" names the state of an object without a version, which can be replaced.
@@ -33,6 +26,15 @@ std::string fixed_version(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_strong_tag(std::string_view text) {
+  if (text.size() < 2 || text.size() > kMostTag || text.front() != '"' || text.back() != '"') return false;
+  const std::string_view inside = text.substr(1, text.size() - 2);
+  return std::all_of(inside.begin(), inside.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != '"' && byte != 0x7f;
+  });
+}
 
 ObjectState state_of(const HttpAnswer& answer) {
   ObjectState state;

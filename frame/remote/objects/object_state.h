@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "frame/io/file_version.h"
 #include "frame/remote/http/http.h"
@@ -21,6 +22,9 @@ struct ObjectState {
   /// Returns false if neither a tag nor a date identifies the state: a replacement of the same length is not noticed.
   bool is_identified() const { return !entity_tag.empty() || last_modified != 0; }
 };
+
+/// Returns whether the text is a strong tag, with its quotes, that may go into the header of a request.
+bool is_strong_tag(std::string_view text);
 
 /// Returns the state that an answer tells, length not counted.
 ObjectState state_of(const HttpAnswer& answer);

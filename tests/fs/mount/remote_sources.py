@@ -156,5 +156,7 @@ class Served(unittest.TestCase):
         return ran.stdout
 
     def objects(self, pattern=""):
-        """The requests for objects so far, without those for listings."""
-        return [request for request in self.service.log if not request.is_listing and pattern in request.name]
+        """The requests for objects so far, without those for listings and, unless the pattern names it, for the index,
+        which stands for listings."""
+        return [request for request in self.service.log if not request.is_listing and pattern in request.name
+                and (pattern or not request.name.endswith(".cframefs-index"))]

@@ -142,6 +142,9 @@ TEST(MountOptions, ThoseOfServersArrive) {
   EXPECT_EQ(with("cache_disk=64M").remote.cache_disk, std::uint64_t{64} << 20);
   EXPECT_EQ(with("remote_ttl=0").remote.ttl, milliseconds(0));
   EXPECT_EQ(with("remote_timeout=2.5").remote.timeout, milliseconds(2'500));
+  EXPECT_TRUE(usual.uses_index);
+  EXPECT_FALSE(with("remote_index=off").remote.uses_index);
+  EXPECT_TRUE(with("remote_index=on").remote.uses_index);
 }
 
 TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
@@ -164,7 +167,7 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"profile", ""},          {"token_file", ""},
                                                                 {"ca_file", ""},          {"cache_dir", ""},
                                                                 {"cache_disk", "1M"},     {"remote_ttl", "-1"},
-                                                                {"remote_timeout", "0"}};
+                                                                {"remote_timeout", "0"},  {"remote_index", "yes"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount", "unsigned"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
