@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 
 namespace cframefs::frame {
 
+class HttpProgress;
 using codec::Result;
 
 struct HttpHeader {
@@ -31,6 +33,8 @@ struct HttpRequest {
   std::string body;
   std::uint64_t most_body = 0;    // bytes; a longer body of a 2xx answer ends the request: unsupported
   bool follows_redirects = true;  // at most 5, http and https only
+  bool on_new_connection = false;
+  std::shared_ptr<HttpProgress> progress = nullptr;  // of a starter that looks
 };
 
 struct HttpAnswer {
@@ -51,6 +55,8 @@ class HttpTransport {
   /// Sends one request, once. Calls `done` exactly once, from a thread of the transport, which `done` must not block;
   /// also if `until` passes (ETIMEDOUT) or the transport is stopped (ECANCELED).
   virtual void start(HttpRequest request, Time until, Done done) = 0;
+  /// Ends the requests whose progress is given up, with ECANCELED. A transport may let them go on instead.
+  virtual void end_given_up() {}
   /// Ends all requests, and each later one at once, with ECANCELED.
   virtual void stop() = 0;
 };
