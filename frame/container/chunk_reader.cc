@@ -9,6 +9,7 @@
 
 #include "codec/format/chunk_header.h"
 #include "frame/container/chunk_prefix.h"
+#include "frame/container/chunk_requests.h"
 
 namespace cframefs::frame {
 
@@ -25,11 +26,6 @@ constexpr std::size_t kFirstRead = 1024;
 
 /// Most stored bytes per read. Larger reads are hardly faster but need more scratch memory.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
-
-/// Chunks of a remote source that store at most this much are fetched whole: one request costs more than the rest of
-/// such a chunk.
-constexpr std::uint64_t kMostWhole = std::uint64_t{1} << 20;
-constexpr std::uint64_t kMostTables = 4096;
 
 /// Blocks after the last suitable one that group_end() examines; bounds the time of its search.
 constexpr std::uint32_t kLookAhead = 256;
@@ -77,30 +73,13 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const co
   return decoder;
 }
 
-/// Tells a remote source of a short chunk that all of it will be read. Its end is where the next chunk begins, unless
-/// the chunks are stored in another order.
-void expect_whole(const Container& container, ChunkNumber chunk, const ChunkLocation& location) {
-  std::uint64_t length = location.limit;
-  if (chunk.value + 1 < container.chunk_count()) {
-    const auto next = container.locate_chunk(ChunkNumber{chunk.value + 1});
-    if (next && next->special == SpecialValue::none && next->source == location.source &&
-        next->offset > location.offset)
-      length = std::min(length, next->offset.value - location.offset.value);
-  }
-  if (location.nbytes >= 0) {
-    // More than any chunk has beyond its uncompressed bytes: header, block starts, lengths of streams.
-    const auto plain = static_cast<std::uint64_t>(location.nbytes);
-    length = std::min(length, plain + plain / 16 + kMostTables);
-  }
-  if (length <= kMostWhole) location.source->expect(location.offset, length);
-}
-
 }  // namespace
 
-Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk) {
+Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk,
+                                                             const std::optional<ByteRange>& soon) {
   auto location = container.locate_chunk(chunk);
   if (!location) return Failure(location.error());
-  if (location->source && location->source->is_remote()) expect_whole(container, chunk, *location);
+  if (location->source && location->source->is_remote()) request_chunk(container, chunk, *location, soon);
   auto digests = location->special != SpecialValue::none ? Result<ChunkDigests>() : container.digests(chunk);
   if (!digests) return Failure(at_chunk(location->source.get(), chunk, location->offset, digests.error()));
   auto decoder =

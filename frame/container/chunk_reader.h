@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,8 +32,10 @@ class ChunkReader {
   ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder, ChunkDigests digests);
 
   /// Reads header and block starts of `chunk` (usually one short read), and checks them and that the uncompressed
-  /// length is the one that the container expects. Works for chunks that are not stored, too.
-  static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk);
+  /// length is the one that the container expects. Works for chunks that are not stored, too. `soon`: inner bytes that
+  /// the caller reads next; a source on a server is asked for them, too, before their place is known.
+  static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk,
+                                                         const std::optional<codec::ByteRange>& soon = std::nullopt);
 
   ChunkNumber chunk() const { return chunk_; }
   const codec::ChunkDecoder& decoder() const { return decoder_; }

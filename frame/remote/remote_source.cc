@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "frame/base/suffixes.h"
 #include "frame/remote/access/authorizers.h"
 #include "frame/remote/access/s3_service.h"
 #include "frame/remote/access/system_surroundings.h"
@@ -17,6 +18,8 @@
 #include "frame/remote/http/remote_requests.h"
 #include "frame/remote/listings/bucket_listing.h"
 #include "frame/remote/listings/caching_listing.h"
+#include "frame/remote/listings/listing_text.h"
+#include "frame/remote/listings/one_directory_listing.h"
 #include "frame/remote/listings/one_object_listing.h"
 #include "frame/remote/listings/remote_files.h"
 #include "frame/remote/listings/remote_heads.h"
@@ -29,6 +32,9 @@ namespace {
 
 using codec::Failure;
 using std::chrono::milliseconds;
+
+/// The object that makes a directory a sparse frame.
+constexpr const char* kSparseFrameIndex = "chunks.b2frame";
 
 RequestPatience patience_of(milliseconds timeout) {
   constexpr milliseconds kLeastAttempt{1'000};
@@ -112,6 +118,19 @@ std::unique_ptr<Listing> bucket_directory(Requests& requests, const S3Service& s
                                          [service](const std::string& key) { return service.object_url(key); });
 }
 
+/// Returns the tree of a directory. A sparse frame is the one entry of its tree, as it is if its path names it.
+ServerTree directory_tree(std::unique_ptr<Listing> inside, RemoteHeads& heads, std::string_view path) {
+  ServerTree tree;
+  tree.listing = std::move(inside);
+  if (path.ends_with('/')) path.remove_suffix(1);
+  const std::string name = last_name(path);
+  if (!is_entry_name(name) || container_suffix(name).empty()) return tree;
+  if (!heads.state(tree.listing->url_of(kSparseFrameIndex))) return tree;
+  tree.listing = std::make_unique<OneDirectoryListing>(name, std::move(tree.listing));
+  tree.root = "/" + name;
+  return tree;
+}
+
 /// Returns the tree of a key without '/' at its end: the object, or if there is none the directory of that name.
 Result<ServerTree> object_or_directory(Requests& requests, RemoteHeads& heads, const S3Service& service,
                                        const std::string& key) {
@@ -120,24 +139,22 @@ Result<ServerTree> object_or_directory(Requests& requests, RemoteHeads& heads, c
   if (state) return one_object(last_name(key), url);
   // A user who may not list the bucket gets 403 for an object that does not exist.
   if (state.error().sys != ENOENT && state.error().sys != EACCES) return Failure(state.error());
-  ServerTree tree;
-  tree.listing = bucket_directory(requests, service, key + "/");
-  const auto entries = tree.listing->list("");
+  auto directory = bucket_directory(requests, service, key + "/");
+  const auto entries = directory->list("");
   if (!entries || entries->empty()) return Failure(state.error());
-  return tree;
+  return directory_tree(std::move(directory), heads, key);
 }
 
 Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, Requests& requests, RemoteHeads& heads) {
-  ServerTree tree;
   if (access.service) {
     if (!address.is_directory()) return object_or_directory(requests, heads, *access.service, address.key);
-    tree.listing = bucket_directory(requests, *access.service, address.key);
-    return tree;
+    return directory_tree(bucket_directory(requests, *access.service, address.key), heads, address.key);
   }
   const std::string query = address.query.empty() ? "" : "?" + address.query;
   if (address.is_directory()) {
-    tree.listing = std::make_unique<WebListing>(requests, address.origin() + address.path, query);
-    return tree;
+    auto directory = std::make_unique<WebListing>(requests, address.origin() + address.path, query);
+    const auto path = percent_decode(address.path);
+    return directory_tree(std::move(directory), heads, path ? *path : "");
   }
   auto name = percent_decode(last_name(address.path));
   if (!name) return Failure(name.error());

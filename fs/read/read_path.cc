@@ -31,6 +31,10 @@ constexpr unsigned kSmallReads = 8;
 // cells wait.
 constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
+codec::ByteRange bytes_of(const frame::Piece& piece) {
+  return {piece.inner, std::uint64_t{piece.inner} + piece.length};
+}
+
 }  // namespace
 
 ReadPath::ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders)
@@ -96,7 +100,7 @@ codec::Result<void> ReadPath::read(const FrameSnapshot& snapshot, frame::FlatOff
 
 codec::Result<void> ReadPath::read_piece(const FrameSnapshot& snapshot, const frame::Piece& piece,
                                          AccessPattern pattern, Reply& reply) {
-  auto reader = snapshot.reader(piece.chunk);
+  auto reader = snapshot.reader(piece.chunk, bytes_of(piece));
   if (!reader) return report(snapshot, reader.error());
   switch ((*reader)->storage()) {
     case frame::Storage::zeros:
@@ -349,7 +353,7 @@ void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at,
   if (!snapshot.view().chunk_order()->map(at, length, pieces)) return;
   for (const frame::Piece& piece : pieces) {
     if (!wanted()) return;
-    auto reader = snapshot.reader(piece.chunk);
+    auto reader = snapshot.reader(piece.chunk, bytes_of(piece));
     if (!reader) continue;
     if ((*reader)->storage() != frame::Storage::blocks) continue;
     const CacheBlockLayout layout((*reader)->decoder());
