@@ -11,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include "frame/remote/http/http_progress.h"
 #include "tests/support/http_server.h"
 
 namespace cframefs::test {
@@ -236,54 +235,6 @@ TEST_F(CurlTransportTest, ServerThatStallsIsGivenUpInTime) {
   sent.stalls = true;
   EXPECT_EQ(ask(sent, get("/x"), milliseconds(50)).error().sys, ETIMEDOUT);
   EXPECT_EQ(ask({}, get("/x"), milliseconds(-1)).error().sys, ETIMEDOUT);
-}
-
-TEST_F(CurlTransportTest, RequestThatIsGivenUpEndsAndIsFollowedByOthers) {
-  HttpServer server([](const HttpServerRequest& request) {
-    HttpServerAnswer answer;
-    answer.stalls = request.target == "/stalls";
-    return answer;
-  });
-  HttpRequest request = get(server.url("/stalls"));
-  request.progress = std::make_shared<frame::HttpProgress>();
-  const auto progress = request.progress;
-  auto stalled = start(transport_, request);
-  ASSERT_TRUE(start(transport_, get(server.url("/x"))).get());
-  EXPECT_EQ(stalled.wait_for(milliseconds(0)), std::future_status::timeout);
-  EXPECT_FALSE(progress->first_byte());
-  progress->give_up();
-  transport_.end_given_up();
-  EXPECT_EQ(stalled.get().error().sys, ECANCELED);
-  EXPECT_EQ(start(transport_, request).get().error().sys, ECANCELED);  // it is not even sent
-  EXPECT_TRUE(start(transport_, get(server.url("/x"))).get());
-}
-
-TEST_F(CurlTransportTest, FirstByteIsThatOfTheAnswerAfterRedirects) {
-  HttpServer server([](const HttpServerRequest& request) {
-    HttpServerAnswer stalls;
-    stalls.stalls = true;
-    if (request.target == "/from") return redirect_to("/stalls");
-    return request.target == "/stalls" ? stalls : with_body("abc");
-  });
-  HttpRequest redirected = get(server.url("/from"));
-  redirected.progress = std::make_shared<frame::HttpProgress>();
-  EXPECT_FALSE(start(transport_, redirected, milliseconds(50)).get());
-  EXPECT_FALSE(redirected.progress->first_byte());
-  HttpRequest answered = get(server.url("/x"));
-  answered.progress = std::make_shared<frame::HttpProgress>();
-  EXPECT_TRUE(start(transport_, answered).get());
-  EXPECT_TRUE(answered.progress->first_byte());
-}
-
-TEST_F(CurlTransportTest, NewConnectionIsMadeOnRequest) {
-  HttpServer server([](const HttpServerRequest&) { return with_body("abc"); });
-  HttpRequest request = get(server.url("/x"));
-  ASSERT_TRUE(start(transport_, request).get());
-  ASSERT_TRUE(start(transport_, request).get());
-  EXPECT_EQ(server.connections(), 1);
-  request.on_new_connection = true;
-  ASSERT_TRUE(start(transport_, request).get());
-  EXPECT_EQ(server.connections(), 2);
 }
 
 TEST_F(CurlTransportTest, ConnectionThatClosesWithoutAnAnswerIsAnError) {
