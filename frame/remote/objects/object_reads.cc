@@ -30,7 +30,7 @@ RangedObject::RangedObject(const ObjectReading& reading, const std::string& url,
       kept_(state.is_identified() ? reading.store : no_store(), state_text(url, state), state.length),
       slice_bytes_(std::clamp(reading.memory.bound() / 2, FetchedRanges::kMostRequest, kLongestSlice)),
       fetches_ends_(fetches_ends),
-      window_(reading.memory.bound() / 2) {}
+      window_(reading.memory.bound() / 4 * 3) {}
 
 Result<void> RangedObject::read(FileOffset at, codec::ByteSpan into) {
   if (into.empty()) return {};
