@@ -146,11 +146,7 @@ Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t fi
   const std::uint32_t end = first + static_cast<std::uint32_t>(outs.size());
   for (std::uint32_t begin = first; begin < end;) {
     const std::uint32_t stop = group_end(begin, end);
-    ByteRange span = decoder_.stored_range(begin);
-    for (std::uint32_t block = begin + 1; block < stop; ++block) {
-      const ByteRange range = decoder_.stored_range(block);
-      span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
-    }
+    const ByteRange span = group_range(begin, stop);
     const auto size = static_cast<std::size_t>(span.size());
     const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
     if (auto done = read_range(span, stored); !done) return done;
@@ -183,6 +179,29 @@ std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) con
     if (span.size() <= 2 * useful) best = block + 1;
   }
   return best;
+}
+
+/// Returns the least range of the stored chunk that holds these blocks.
+ByteRange ChunkReader::group_range(std::uint32_t first, std::uint32_t stop) const {
+  ByteRange span = decoder_.stored_range(first);
+  for (std::uint32_t block = first + 1; block < stop; ++block) {
+    const ByteRange range = decoder_.stored_range(block);
+    span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
+  }
+  return span;
+}
+
+Result<void> ChunkReader::fetch(std::uint32_t first, std::uint32_t count) const {
+  if (!location_.source || !location_.source->is_remote() || storage() != Storage::blocks) return {};
+  const std::uint32_t end = first + std::min(count, decoder_.block_count() - first);
+  for (std::uint32_t begin = first; begin < end;) {
+    const std::uint32_t stop = group_end(begin, end);
+    const ByteRange span = group_range(begin, stop);
+    const auto done = location_.source->fetch(FileOffset{location_.offset.value + span.begin}, span.size());
+    if (!done) return Failure(located(done.error()));
+    begin = stop;
+  }
+  return {};
 }
 
 /// Reads the payload of a memcpyed chunk directly into `outs`; one read fills adjacent buffers.

@@ -267,6 +267,12 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
     if (!cell.lookup.pin) largest_missing = std::max<std::uint64_t>(largest_missing, cells.range(cell.number).size());
   }
   if (largest_missing != 0) {
+    for (const Batch::Cell& cell : batch.cells) {
+      if (cell.lookup.pin) continue;
+      const std::uint32_t blocks = cells.are_bands() ? 1 : cells.layout().block_count(cell.number);
+      auto near = cells.reader().fetch(cells.block_of(cell.number), blocks);
+      if (!near) return report(snapshot, near.error());
+    }
     if (auto entered = gathering.permit.enter(turns_for(largest_missing)); !entered) return entered;
   }
   for (Batch::Cell& cell : batch.cells) {

@@ -3,15 +3,17 @@ bytes, whatever codec and geometry the frame has, and what an answer that never 
 
 import os
 import random
+import threading
 import time
 
 import mounting
 from mounting import pread
 # First of the two: it says where the other one is.
 from remote_sources import MIB, Served
-from object_service import round_trips
+from object_service import most_at_once, round_trips
 
 BLOCK = 4096
+OLD = 1_500_000_000  # a time: a file that has just changed is opened again for each read
 # Codec, further options of `cframe pack`. A chunk stores more than 1 MiB of what numbers() makes.
 GEOMETRIES = [
     ("lz4", "--chunksize", "4M"),
@@ -53,7 +55,7 @@ class LargeChunks(Served):
 
     def serve(self, content, *options):
         self.content = content
-        self.service.put("d/x.b2frame", self.packed(content, "--typesize", "4", "--codec", *options))
+        self.service.put("d/x.b2frame", self.packed(content, "--typesize", "4", "--codec", *options), OLD)
         self.service.latency = 0.1
 
     def test_a_read_takes_one_round_trip(self):
@@ -97,6 +99,37 @@ class LargeChunks(Served):
             self.service.latency = 0
             with self.subTest(geometry=geometry), self.mount(self.bucket("d/")) as mount:
                 self.assertEqual(mounting.sha256(mounting.output("cat", mount / "x")), mounting.sha256(self.content))
+
+
+class ManyReaders(Served):
+    def test_readers_wait_for_the_server_at_the_same_time(self):
+        # More than there are threads that decode.
+        content = numbers(6, 32 * MIB)
+        frame = self.packed(content, "--typesize", "4", "--codec", "lz4", "--chunksize", "16M")
+        self.service.put("d/x.b2frame", frame, OLD)
+        with self.mount(self.web("d/"), "readahead=0") as mount:
+            # Opened before: the kernel lets an open() wait for the reads of others.
+            places = [at * 2 * MIB + MIB for at in range(16)]
+            descriptors = [os.open(mount / "x", os.O_RDONLY) for _ in places]
+            for at in (0, 16 * MIB):  # chunks that are open: only blocks are missing
+                self.assertEqual(os.pread(descriptors[0], BLOCK, at), content[at : at + BLOCK])
+            self.service.clear_log()
+            self.service.latency = 0.3
+            wrong = []
+
+            def read(descriptor, at):
+                if os.pread(descriptor, BLOCK, at) != content[at : at + BLOCK]:
+                    wrong.append(at)
+
+            threads = [threading.Thread(target=read, args=pair) for pair in zip(descriptors, places)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self.assertEqual(wrong, [])
+            self.assertGreaterEqual(most_at_once(self.service.log), 12)
 
 
 class LateAnswers(Served):
