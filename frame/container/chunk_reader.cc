@@ -9,6 +9,7 @@
 
 #include "codec/format/chunk_header.h"
 #include "frame/container/chunk_prefix.h"
+#include "frame/container/chunk_requests.h"
 
 namespace cframefs::frame {
 
@@ -25,11 +26,6 @@ constexpr std::size_t kFirstRead = 1024;
 
 /// Most stored bytes per read. Larger reads are hardly faster but need more scratch memory.
 constexpr std::uint64_t kBatchBytes = std::uint64_t{1} << 20;
-
-/// Chunks of a remote source that store at most this much are fetched whole: one request costs more than the rest of
-/// such a chunk.
-constexpr std::uint64_t kMostWhole = std::uint64_t{1} << 20;
-constexpr std::uint64_t kMostTables = 4096;
 
 /// Blocks after the last suitable one that group_end() examines; bounds the time of its search.
 constexpr std::uint32_t kLookAhead = 256;
@@ -77,30 +73,13 @@ Result<codec::ChunkDecoder> parse_stored(const ChunkLocation& location, const co
   return decoder;
 }
 
-/// Tells a remote source of a short chunk that all of it will be read. Its end is where the next chunk begins, unless
-/// the chunks are stored in another order.
-void expect_whole(const Container& container, ChunkNumber chunk, const ChunkLocation& location) {
-  std::uint64_t length = location.limit;
-  if (chunk.value + 1 < container.chunk_count()) {
-    const auto next = container.locate_chunk(ChunkNumber{chunk.value + 1});
-    if (next && next->special == SpecialValue::none && next->source == location.source &&
-        next->offset > location.offset)
-      length = std::min(length, next->offset.value - location.offset.value);
-  }
-  if (location.nbytes >= 0) {
-    // More than any chunk has beyond its uncompressed bytes: header, block starts, lengths of streams.
-    const auto plain = static_cast<std::uint64_t>(location.nbytes);
-    length = std::min(length, plain + plain / 16 + kMostTables);
-  }
-  if (length <= kMostWhole) location.source->expect(location.offset, length);
-}
-
 }  // namespace
 
-Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk) {
+Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& container, ChunkNumber chunk,
+                                                             const std::optional<ByteRange>& soon) {
   auto location = container.locate_chunk(chunk);
   if (!location) return Failure(location.error());
-  if (location->source && location->source->is_remote()) expect_whole(container, chunk, *location);
+  if (location->source && location->source->is_remote()) request_chunk(container, chunk, *location, soon);
   auto digests = location->special != SpecialValue::none ? Result<ChunkDigests>() : container.digests(chunk);
   if (!digests) return Failure(at_chunk(location->source.get(), chunk, location->offset, digests.error()));
   auto decoder =
@@ -167,11 +146,7 @@ Result<void> ChunkReader::decode_stored(DecodeContext& context, std::uint32_t fi
   const std::uint32_t end = first + static_cast<std::uint32_t>(outs.size());
   for (std::uint32_t begin = first; begin < end;) {
     const std::uint32_t stop = group_end(begin, end);
-    ByteRange span = decoder_.stored_range(begin);
-    for (std::uint32_t block = begin + 1; block < stop; ++block) {
-      const ByteRange range = decoder_.stored_range(block);
-      span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
-    }
+    const ByteRange span = group_range(begin, stop);
     const auto size = static_cast<std::size_t>(span.size());
     const ByteSpan stored = context.scratch(DecodeContext::Slot::stored, size).first(size);
     if (auto done = read_range(span, stored); !done) return done;
@@ -204,6 +179,29 @@ std::uint32_t ChunkReader::group_end(std::uint32_t first, std::uint32_t end) con
     if (span.size() <= 2 * useful) best = block + 1;
   }
   return best;
+}
+
+/// Returns the least range of the stored chunk that holds these blocks.
+ByteRange ChunkReader::group_range(std::uint32_t first, std::uint32_t stop) const {
+  ByteRange span = decoder_.stored_range(first);
+  for (std::uint32_t block = first + 1; block < stop; ++block) {
+    const ByteRange range = decoder_.stored_range(block);
+    span = ByteRange{std::min(span.begin, range.begin), std::max(span.end, range.end)};
+  }
+  return span;
+}
+
+Result<void> ChunkReader::fetch(std::uint32_t first, std::uint32_t count) const {
+  if (!location_.source || !location_.source->is_remote() || storage() != Storage::blocks) return {};
+  const std::uint32_t end = first + std::min(count, decoder_.block_count() - first);
+  for (std::uint32_t begin = first; begin < end;) {
+    const std::uint32_t stop = group_end(begin, end);
+    const ByteRange span = group_range(begin, stop);
+    const auto done = location_.source->fetch(FileOffset{location_.offset.value + span.begin}, span.size());
+    if (!done) return Failure(located(done.error()));
+    begin = stop;
+  }
+  return {};
 }
 
 /// Reads the payload of a memcpyed chunk directly into `outs`; one read fills adjacent buffers.

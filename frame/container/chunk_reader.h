@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,14 +32,21 @@ class ChunkReader {
   ChunkReader(Private, ChunkNumber chunk, ChunkLocation location, codec::ChunkDecoder decoder, ChunkDigests digests);
 
   /// Reads header and block starts of `chunk` (usually one short read), and checks them and that the uncompressed
-  /// length is the one that the container expects. Works for chunks that are not stored, too.
-  static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk);
+  /// length is the one that the container expects. Works for chunks that are not stored, too. `soon`: inner bytes that
+  /// the caller reads next; a source on a server is asked for them, too, before their place is known.
+  static Result<std::shared_ptr<const ChunkReader>> open(const Container& container, ChunkNumber chunk,
+                                                         const std::optional<codec::ByteRange>& soon = std::nullopt);
 
   ChunkNumber chunk() const { return chunk_; }
   const codec::ChunkDecoder& decoder() const { return decoder_; }
   Storage storage() const;
   /// Returns the memory that this object holds, for caches that charge it.
   std::size_t footprint() const;
+
+  /// Waits until blocks first to first + count - 1 can be read without waiting for a server, if the source is on one:
+  /// callers that hold memory or turns for decoding wait before they take these. Returns the error that decoding would
+  /// meet.
+  Result<void> fetch(std::uint32_t first, std::uint32_t count) const;
 
   /// Decodes blocks first, first + 1, … one into each of `outs` (sizes as decoder().block_range()). Reads neighbouring
   /// stored ranges together. `reference`: plain block 0 if decoder().needs_reference(); may be empty if first is 0, for
@@ -71,6 +79,7 @@ class ChunkReader {
                              ByteView reference) const;
   Result<void> decode_plain(std::uint32_t first, std::span<const ByteSpan> outs) const;
   std::uint32_t group_end(std::uint32_t first, std::uint32_t end) const;
+  codec::ByteRange group_range(std::uint32_t first, std::uint32_t stop) const;
   Result<void> read_range(const codec::ByteRange& range, ByteSpan into) const;
   Result<void> verify() const;
   Result<void> verify_blocks() const;

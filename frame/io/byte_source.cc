@@ -45,6 +45,10 @@ class FileSource final : public ByteSource {
     if (at.value >= size_) return;
     files_.expect(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
+  Result<void> fetch(FileOffset at, std::uint64_t length) const override {
+    if (at.value >= size_) return {};
+    return files_.fetch(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
   std::uint64_t zeros(FileOffset at) const override {
     if (at.value >= size_ || !has_holes()) return 0;
     const auto data = files_.seek(file_, FileOffset{begin_.value + at.value}, SEEK_DATA);

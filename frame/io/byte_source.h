@@ -32,6 +32,9 @@ class ByteSource {
   virtual bool is_remote() const { return false; }
   /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
   virtual void expect(FileOffset /*at*/, std::uint64_t /*length*/) const {}
+  /// If is_remote(), waits until the range is at hand, or there is no room for it, so that the next read of it waits
+  /// for no server. Returns the error that this read would meet.
+  virtual Result<void> fetch(FileOffset /*at*/, std::uint64_t /*length*/) const { return {}; }
   /// Returns the file offset of byte 0 of this source, for messages.
   virtual FileOffset base_offset() const { return FileOffset{0}; }
   /// Returns the name of this file within its container, for messages; empty if the container is one file.

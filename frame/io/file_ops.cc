@@ -462,6 +462,10 @@ class SystemFiles final : public FileOps {
 
 void RangeHints::expect(OpenFile /*file*/, FileOffset /*at*/, std::uint64_t /*length*/) {}
 
+Result<void> RangeHints::fetch(OpenFile /*file*/, FileOffset /*at*/, std::uint64_t /*length*/) {
+  return {};
+}
+
 Result<OpenFile> ReadFileOps::open_named(const std::string& path, int flags) {
   return system_files().open_named(path, flags);
 }

@@ -22,7 +22,9 @@ class OverlaySource final : public ByteSource {
   std::string label() const override { return rest_->label(); }
 
   bool is_remote() const override { return rest_->is_remote(); }
+  void prefetch(FileOffset at, std::uint64_t length) const override { rest_->prefetch(at, length); }
   void expect(FileOffset at, std::uint64_t length) const override { rest_->expect(at, length); }
+  Result<void> fetch(FileOffset at, std::uint64_t length) const override { return rest_->fetch(at, length); }
   std::uint64_t zeros(FileOffset at) const override { return at.value >= head_.size() ? rest_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {
     if (auto done = rest_->read(at, into); !done) return done;

@@ -1,10 +1,11 @@
 // What readers of a file tell in advance, for files whose reads may be requests to another machine.
 //
-// Thread safety: all members may run concurrently. Errors: none; hints change no result.
+// Thread safety: all members may run concurrently. Errors: those of reads from fetch(); hints change no result.
 #pragma once
 
 #include <cstdint>
 
+#include "codec/base/error.h"
 #include "frame/base/coordinates.h"
 
 namespace cframefs::frame {
@@ -18,6 +19,9 @@ class RangeHints {
   virtual bool is_remote() const { return false; }
   /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
   virtual void expect(OpenFile file, FileOffset at, std::uint64_t length);
+  /// If is_remote(), waits until the range is at hand, or there is no room for it, so that the next read of it waits
+  /// for no server. Returns the error that this read would meet.
+  virtual codec::Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length);
 };
 
 }  // namespace cframefs::frame

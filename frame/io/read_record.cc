@@ -24,6 +24,7 @@ class ReadRecord::Source final : public ByteSource {
   void prefetch(FileOffset at, std::uint64_t length) const override { source_->prefetch(at, length); }
   bool is_remote() const override { return source_->is_remote(); }
   void expect(FileOffset at, std::uint64_t length) const override { source_->expect(at, length); }
+  Result<void> fetch(FileOffset at, std::uint64_t length) const override { return source_->fetch(at, length); }
   /// Returns 0 while recording, so that all bytes are read.
   std::uint64_t zeros(FileOffset at) const override { return record_->has_ended() ? source_->zeros(at) : 0; }
   Result<void> read(FileOffset at, ByteSpan into) const override {

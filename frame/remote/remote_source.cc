@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "frame/base/suffixes.h"
 #include "frame/remote/access/authorizers.h"
 #include "frame/remote/access/s3_service.h"
 #include "frame/remote/access/system_surroundings.h"
@@ -19,6 +20,8 @@
 #include "frame/remote/listings/bucket_listing.h"
 #include "frame/remote/listings/caching_listing.h"
 #include "frame/remote/listings/indexed_listing.h"
+#include "frame/remote/listings/listing_text.h"
+#include "frame/remote/listings/one_directory_listing.h"
 #include "frame/remote/listings/one_object_listing.h"
 #include "frame/remote/listings/remote_files.h"
 #include "frame/remote/listings/remote_heads.h"
@@ -31,6 +34,9 @@ namespace {
 
 using codec::Failure;
 using std::chrono::milliseconds;
+
+/// The object that makes a directory a sparse frame.
+constexpr const char* kSparseFrameIndex = "chunks.b2frame";
 
 RequestPatience patience_of(milliseconds timeout) {
   constexpr milliseconds kLeastAttempt{1'000};
@@ -142,6 +148,19 @@ std::unique_ptr<Listing> bucket_directory(const ListingParts& parts, const S3Ser
                                              [service](const std::string& key) { return service.object_url(key); }));
 }
 
+/// Returns the tree of a directory. A sparse frame is the one entry of its tree, as it is if its path names it.
+ServerTree directory_tree(std::unique_ptr<Listing> inside, RemoteHeads& heads, std::string_view path) {
+  ServerTree tree;
+  tree.listing = std::move(inside);
+  if (path.ends_with('/')) path.remove_suffix(1);
+  const std::string name = last_name(path);
+  if (!is_entry_name(name) || container_suffix(name).empty()) return tree;
+  if (!heads.state(tree.listing->url_of(kSparseFrameIndex))) return tree;
+  tree.listing = std::make_unique<OneDirectoryListing>(name, std::move(tree.listing));
+  tree.root = "/" + name;
+  return tree;
+}
+
 /// Returns the tree of a key without '/' at its end: the object, or if there is none the directory of that name.
 Result<ServerTree> object_or_directory(const ListingParts& parts, RemoteHeads& heads, const S3Service& service,
                                        const std::string& key) {
@@ -150,26 +169,24 @@ Result<ServerTree> object_or_directory(const ListingParts& parts, RemoteHeads& h
   if (state) return one_object(last_name(key), url);
   // A user who may not list the bucket gets 403 for an object that does not exist.
   if (state.error().sys != ENOENT && state.error().sys != EACCES) return Failure(state.error());
-  ServerTree tree;
-  tree.listing = bucket_directory(parts, service, key + "/");
-  const auto entries = tree.listing->list("");
+  auto directory = bucket_directory(parts, service, key + "/");
+  const auto entries = directory->list("");
   if (!entries || entries->empty()) return Failure(state.error());
-  return tree;
+  return directory_tree(std::move(directory), heads, key);
 }
 
 Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, const ListingParts& parts,
                            RemoteHeads& heads) {
-  ServerTree tree;
   if (access.service) {
     if (!address.is_directory()) return object_or_directory(parts, heads, *access.service, address.key);
-    tree.listing = bucket_directory(parts, *access.service, address.key);
-    return tree;
+    return directory_tree(bucket_directory(parts, *access.service, address.key), heads, address.key);
   }
   const std::string query = address.query.empty() ? "" : "?" + address.query;
   if (address.is_directory()) {
-    tree.listing =
+    auto directory =
         with_index(parts, std::make_unique<WebListing>(parts.requests, address.origin() + address.path, query));
-    return tree;
+    const auto path = percent_decode(address.path);
+    return directory_tree(std::move(directory), heads, path ? *path : "");
   }
   auto name = percent_decode(last_name(address.path));
   if (!name) return Failure(name.error());
@@ -242,7 +259,7 @@ class ServerSource final : public RemoteSource {
     request.method = "PUT";
     request.url = listing_->url_of(std::string(kIndexName));
     request.headers.push_back({"Content-Type", "application/octet-stream"});
-    request.body.assign(stored.begin(), stored.end());
+    request.body = std::string(stored.begin(), stored.end());
     request.most_body = kMostAnswer;
     request.follows_redirects = false;
     RemoteRequests uploading(transport_, authorizer_ ? *authorizer_ : no_authorizer(),

@@ -370,6 +370,11 @@ void StoreFiles::expect(OpenFile file, FileOffset at, std::uint64_t length) {
   }
 }
 
+Result<void> StoreFiles::fetch(OpenFile file, FileOffset at, std::uint64_t length) {
+  const auto known = opened(file);
+  return known && known->leaf ? known->leaf->fetch(at, length) : base_.fetch(file, at, length);
+}
+
 Result<struct stat> StoreFiles::status(OpenFile file) {
   const auto known = opened(file);
   if (!known || known->is_member) return base_.status(file);

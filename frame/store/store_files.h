@@ -56,6 +56,7 @@ class StoreFiles final : public ReadOnlyFiles {
   void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   bool is_remote() const override { return base_.is_remote(); }
   void expect(OpenFile file, FileOffset at, std::uint64_t length) override;
+  Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   std::optional<SystemDescriptor> system_descriptor(OpenFile file) const override;
   Result<void> check_rights(OpenFile file, int rights) override { return base_.check_rights(file, rights); }
   Result<std::vector<std::string>> list_attributes(OpenFile file) override;

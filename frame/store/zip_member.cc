@@ -29,6 +29,10 @@ class RangeSource final : public ByteSource {
   void expect(FileOffset at, std::uint64_t length) const override {
     if (at.value < size_) whole_->expect(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
+  Result<void> fetch(FileOffset at, std::uint64_t length) const override {
+    if (at.value >= size_) return {};
+    return whole_->fetch(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
+  }
   FileOffset base_offset() const override { return FileOffset{whole_->base_offset().value + begin_.value}; }
   std::string label() const override { return whole_->label(); }
 

@@ -74,6 +74,16 @@ codec::Result<void> cancelled() {
   return codec::invalid("cancelled");
 }
 
+/// Returns the inner bytes of the first block that a part lies in.
+codec::ByteRange first_bytes(const ArrayGeometry& array, const ArrayGeometry::Part& part) {
+  codec::ByteRange first;
+  static_cast<void>(array.for_each_tile(part, [&first](const ArrayGeometry::Tile& tile) {
+    first = {tile.inner, std::uint64_t{tile.inner} + 1};
+    return cancelled();
+  }));
+  return first;
+}
+
 }  // namespace
 
 /// Maps the blocks of a chunk of an array to cells: neighbouring blocks, or one band of one block.
@@ -186,7 +196,7 @@ codec::Result<void> ReadPath::gather(const FrameSnapshot& snapshot, const ArrayG
 
 codec::Result<void> ReadPath::gather_part(const Gathering& gathering, const ArrayGeometry::Part& part) {
   const auto& [snapshot, array, pattern, out, permit, wanted_again] = gathering;
-  auto reader = snapshot.reader(part.chunk);
+  auto reader = snapshot.reader(part.chunk, first_bytes(array, part));
   if (!reader) return report(snapshot, reader.error());
   if ((*reader)->decoder().nbytes() != array.chunk_bytes()) return report(snapshot, wrong_length(**reader, array));
   if ((*reader)->storage() == frame::Storage::zeros) {
@@ -257,6 +267,12 @@ codec::Result<void> ReadPath::take_batch(const Gathering& gathering, const TileC
     if (!cell.lookup.pin) largest_missing = std::max<std::uint64_t>(largest_missing, cells.range(cell.number).size());
   }
   if (largest_missing != 0) {
+    for (const Batch::Cell& cell : batch.cells) {
+      if (cell.lookup.pin) continue;
+      const std::uint32_t blocks = cells.are_bands() ? 1 : cells.layout().block_count(cell.number);
+      auto near = cells.reader().fetch(cells.block_of(cell.number), blocks);
+      if (!near) return report(snapshot, near.error());
+    }
     if (auto entered = gathering.permit.enter(turns_for(largest_missing)); !entered) return entered;
   }
   for (Batch::Cell& cell : batch.cells) {
@@ -444,7 +460,7 @@ void ReadPath::gather_ahead(const FrameSnapshot& snapshot, const ArrayGeometry& 
   // Ignore errors: the reader will get them and report them.
   static_cast<void>(array.for_each_part(begin - head, at + length - begin, [&](const ArrayGeometry::Part& part) {
     if (!wanted()) return cancelled();
-    auto reader = snapshot.reader(part.chunk);
+    auto reader = snapshot.reader(part.chunk, first_bytes(array, part));
     if (!reader || (*reader)->decoder().nbytes() != array.chunk_bytes()) return codec::Result<void>();
     if (!has_array_blocks(**reader, array)) return codec::Result<void>();
     const auto pattern = AccessPattern::sequential;

@@ -63,9 +63,10 @@ bool FrameSnapshot::has_same_content(const frame::FileVersion& now) const {
   return same == identity_ && record_ && record_->is_unchanged();
 }
 
-codec::Result<std::shared_ptr<const frame::ChunkReader>> FrameSnapshot::reader(frame::ChunkNumber chunk) const {
+codec::Result<std::shared_ptr<const frame::ChunkReader>> FrameSnapshot::reader(
+    frame::ChunkNumber chunk, const std::optional<codec::ByteRange>& soon) const {
   if (auto kept = readers_.find(chunk.value)) return *kept;
-  auto opened = frame::ChunkReader::open(container(), chunk);
+  auto opened = frame::ChunkReader::open(container(), chunk, soon);
   if (!opened) return opened;
   const std::size_t charge = (*opened)->footprint();
   const std::size_t share = kAllReaderBytes / count_.load(std::memory_order_relaxed);

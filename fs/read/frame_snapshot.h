@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "frame/array/flat_view.h"
@@ -45,8 +46,9 @@ class FrameSnapshot {
   DamageNotes& damage() const { return *damage_; }
 
   /// Returns the reader of a chunk and keeps it for a while, so that many small reads of a chunk parse its header once.
-  /// All snapshots share a bound on the memory of kept readers.
-  codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(frame::ChunkNumber chunk) const;
+  /// All snapshots share a bound on the memory of kept readers. `soon`: as ChunkReader::open().
+  codec::Result<std::shared_ptr<const frame::ChunkReader>> reader(
+      frame::ChunkNumber chunk, const std::optional<codec::ByteRange>& soon = std::nullopt) const;
 
   /// Requests that the system read the chunks of these bytes, if they are contiguous in the file. REQUIRES: the bytes
   /// lie in the view; length is at least 1.

@@ -31,6 +31,27 @@ constexpr unsigned kSmallReads = 8;
 // cells wait.
 constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
+codec::ByteRange bytes_of(const frame::Piece& piece) {
+  return {piece.inner, std::uint64_t{piece.inner} + piece.length};
+}
+
+/// Waits for the server, if there is one, that the cells without a pin come from.
+codec::Result<void> fetch_missing(const frame::ChunkReader& reader, const CacheBlockLayout& layout, std::uint32_t first,
+                                  const std::vector<BlockCache::Lookup>& cells) {
+  const auto is_missing = [](const BlockCache::Lookup& cell) { return !cell.pin; };
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    begin = std::find_if(begin, cells.end(), is_missing);
+    const auto end = std::find_if_not(begin, cells.end(), is_missing);
+    if (begin == end) break;
+    const auto last = first + static_cast<std::uint32_t>(end - cells.begin()) - 1;
+    const std::uint32_t block = layout.first_block(first + static_cast<std::uint32_t>(begin - cells.begin()));
+    auto near = reader.fetch(block, layout.first_block(last) + layout.block_count(last) - block);
+    if (!near) return near;
+    begin = end;
+  }
+  return {};
+}
+
 }  // namespace
 
 ReadPath::ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders)
@@ -96,7 +117,7 @@ codec::Result<void> ReadPath::read(const FrameSnapshot& snapshot, frame::FlatOff
 
 codec::Result<void> ReadPath::read_piece(const FrameSnapshot& snapshot, const frame::Piece& piece,
                                          AccessPattern pattern, Reply& reply) {
-  auto reader = snapshot.reader(piece.chunk);
+  auto reader = snapshot.reader(piece.chunk, bytes_of(piece));
   if (!reader) return report(snapshot, reader.error());
   switch ((*reader)->storage()) {
     case frame::Storage::zeros:
@@ -139,8 +160,8 @@ codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const fr
     all_known = all_known && cells.back().pin;
   }
   if (!all_known) {
-    auto entered = reply.permit().enter(turns_for(layout.range(first).size()));
-    if (!entered) return entered;
+    if (auto near = fetch_missing(reader, layout, first, cells); !near) return report(snapshot, near.error());
+    if (auto entered = reply.permit().enter(turns_for(layout.range(first).size())); !entered) return entered;
   }
   std::uint64_t misses = 0;
   for (std::uint32_t cell = first; cell <= last; ++cell) {
@@ -349,7 +370,7 @@ void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at,
   if (!snapshot.view().chunk_order()->map(at, length, pieces)) return;
   for (const frame::Piece& piece : pieces) {
     if (!wanted()) return;
-    auto reader = snapshot.reader(piece.chunk);
+    auto reader = snapshot.reader(piece.chunk, bytes_of(piece));
     if (!reader) continue;
     if ((*reader)->storage() != frame::Storage::blocks) continue;
     const CacheBlockLayout layout((*reader)->decoder());

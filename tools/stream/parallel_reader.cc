@@ -79,7 +79,7 @@ class Planner {
   /// Shortens a part of a large chunk to about kJobBytes, up to the end of a block.
   void cut(Part& part) {
     if (!large_ || large_->chunk() != part.chunk) {
-      auto reader = ChunkReader::open(container_, part.chunk);
+      auto reader = ChunkReader::open(container_, part.chunk, codec::ByteRange{part.begin, part.end});
       large_ = reader ? *reader : nullptr;
     }
     const std::uint64_t enough = std::min<std::uint64_t>(part.end, part.begin + kJobBytes);
@@ -108,7 +108,7 @@ struct Outcome {
 Result<void> decode_part(const Container& container, const Part& part, BlockDecoder& decoder, codec::ByteSpan out) {
   auto reader = part.reader;
   if (!reader) {
-    auto opened = ChunkReader::open(container, part.chunk);
+    auto opened = ChunkReader::open(container, part.chunk, codec::ByteRange{part.begin, part.end});
     if (!opened) return codec::Failure(opened.error());
     reader = *opened;
   }

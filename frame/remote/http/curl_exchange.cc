@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "frame/base/utf8_sanitize.h"
+#include "frame/remote/http/http_progress.h"
 #include "frame/remote/http/http_status.h"
 #include "frame/remote/http/request_headers.h"
 
@@ -111,6 +112,10 @@ std::string CurlExchange::doing() const {
 
 codec::Failure CurlExchange::failure(int sys, const std::string& why) const {
   return codec::io_error(sys, doing(), why);
+}
+
+bool CurlExchange::is_given_up() const {
+  return request_.progress && request_.progress->is_given_up();
 }
 
 std::string CurlExchange::received() const {
@@ -223,6 +228,7 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str()) == CURLE_OK &&
              curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr) == CURLE_OK;
   }
+  is_set = is_set && curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request_.on_new_connection ? 1L : 0L) == CURLE_OK;
   // A libcurl without HTTP/2 refuses the first, an old one the last: both go without.
   curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
   curl_easy_setopt(handle, CURLOPT_PIPEWAIT, is_https ? 1L : 0L);
@@ -272,6 +278,7 @@ bool CurlExchange::add_header_line(std::string_view line) {
     if (status < 200) return true;  // "100 Continue": the answer follows
     answer_.status = static_cast<int>(status);
     is_head_complete_ = true;
+    if (request_.progress && !is_followed()) request_.progress->note_first_byte();
     auto examined = examine_head();
     return examined || refuse(codec::Failure(examined.error()));
   }
@@ -370,12 +377,16 @@ Result<bool> CurlExchange::end(CURLcode code) {
   if (!is_enough_) {
     if (auto whole = check_length(); !whole) return codec::Failure(whole.error());
   }
+  if (!is_followed()) return true;
+  return follow(std::string(answer_.header("Location")));
+}
+
+/// Returns whether the answer is a redirect that is followed.
+bool CurlExchange::is_followed() const {
   const int status = answer_.status;
   const bool redirects = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-  const std::string location(answer_.header("Location"));
   const bool is_read = request_.method == "GET" || request_.method == "HEAD";
-  if (!redirects || !request_.follows_redirects || !is_read || location.empty()) return true;
-  return follow(location);
+  return redirects && request_.follows_redirects && is_read && !answer_.header("Location").empty();
 }
 
 /// Makes request_ the one that the server redirects to.

@@ -33,6 +33,7 @@ class CurlExchange {
   CurlExchange& operator=(const CurlExchange&) = delete;
 
   HttpTransport::Time until() const { return until_; }
+  bool is_given_up() const;
   /// Returns a new handle for the request, or for the redirect that it has met. The handle belongs to the exchange,
   /// which is its CURLOPT_PRIVATE.
   Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions);
@@ -62,6 +63,7 @@ class CurlExchange {
   Result<void> examine_head();
   Result<std::optional<std::uint64_t>> stated_length() const;
   Result<void> check_length() const;
+  bool is_followed() const;
   Result<bool> follow(const std::string& location);
   codec::Failure transfer_failure(CURLcode code) const;
   Result<void> set_headers();

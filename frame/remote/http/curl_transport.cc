@@ -64,11 +64,24 @@ void CurlTransport::start(HttpRequest request, Time until, Done done) {
   }
 }
 
+void CurlTransport::end_given_up() {
+  has_given_up_ = true;
+  wake();
+}
+
 void CurlTransport::stop() {
-  bool has_thread = false;
   {
     codec::MutexLock lock(mutex_);
     is_stopped_ = true;
+  }
+  wake();
+}
+
+/// Wakes the thread, if there is one.
+void CurlTransport::wake() {
+  bool has_thread = false;
+  {
+    codec::MutexLock lock(mutex_);
     has_thread = multi_ != nullptr;
   }
   if (has_thread) curl_multi_wakeup(multi_.get());
@@ -80,6 +93,7 @@ void CurlTransport::run() {
     const CURLMcode performed = curl_multi_perform(multi_.get(), &transfers);
     finish_ended();
     finish_late();
+    finish_given_up();
     const CURLMcode waited =
         performed == CURLM_OK ? curl_multi_poll(multi_.get(), nullptr, 0, patience(), nullptr) : performed;
     while (waited != CURLM_OK && !running_.empty())
@@ -113,6 +127,10 @@ void CurlTransport::add(std::unique_ptr<CurlExchange> exchange) {
     exchange->report(exchange->late());
     return;
   }
+  if (exchange->is_given_up()) {
+    exchange->report(exchange->failure(ECANCELED, "it is no longer wanted"));
+    return;
+  }
   auto handle = exchange->prepare(options_, sessions_.get());
   if (handle && curl_multi_add_handle(multi_.get(), *handle) != CURLM_OK)
     handle = exchange->failure(ENOMEM, "libcurl takes no more requests");
@@ -132,6 +150,8 @@ CurlTransport::Running::iterator CurlTransport::find(const CurlExchange* exchang
 void CurlTransport::finish(Running::iterator exchange, codec::Failure failure) {
   const std::unique_ptr<CurlExchange> ended = std::move(exchange->second);
   running_.erase(exchange);
+  // A connection of HTTP/2 outlives its requests: the next ones must not wait on a dead one.
+  curl_easy_setopt(ended->handle(), CURLOPT_FORBID_REUSE, 1L);
   curl_multi_remove_handle(multi_.get(), ended->handle());
   ended->report(std::move(failure));
 }
@@ -164,6 +184,15 @@ void CurlTransport::finish_late() {
   const Time now = Clock::now();
   while (!running_.empty() && running_.begin()->first <= now)
     finish(running_.begin(), running_.begin()->second->late());
+}
+
+void CurlTransport::finish_given_up() {
+  if (!has_given_up_.exchange(false)) return;
+  for (auto next = running_.begin(); next != running_.end();) {
+    const auto exchange = next++;
+    if (exchange->second->is_given_up())
+      finish(exchange, exchange->second->failure(ECANCELED, "it is no longer wanted"));
+  }
 }
 
 /// Returns the milliseconds until the first deadline; curl wakes earlier for its own timers.

@@ -10,6 +10,7 @@
 // and connections. Errors: those of HttpTransport and CurlExchange; io EAGAIN if the thread cannot be started.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <thread>
@@ -33,18 +34,21 @@ class CurlTransport final : public HttpTransport {
 
   /// After stop(), or if the thread cannot be started, `done` is called by the caller's thread.
   void start(HttpRequest request, Time until, Done done) override;
-  /// Does not wait: the thread calls each `done` soon.
+  /// Neither waits: the thread calls each `done` soon.
+  void end_given_up() override;
   void stop() override;
 
  private:
   using Running = std::multimap<Time, std::unique_ptr<CurlExchange>>;  // by deadline
 
   Result<void> start_thread() REQUIRES(mutex_);
+  void wake();
   void run();
   bool take_arrivals();
   void add(std::unique_ptr<CurlExchange> exchange);
   void finish_ended();
   void finish_late();
+  void finish_given_up();
   void finish(Running::iterator exchange, codec::Failure failure);
   Running::iterator find(const CurlExchange* exchange);
   int patience() const;
@@ -54,6 +58,8 @@ class CurlTransport final : public HttpTransport {
   codec::Mutex mutex_;
   std::vector<std::unique_ptr<CurlExchange>> arrivals_ GUARDED_BY(mutex_);
   bool is_stopped_ GUARDED_BY(mutex_) = false;
+
+  std::atomic<bool> has_given_up_{false};  // finish_given_up() has something to do
 
   // Set before the thread starts. Used by it alone, except to wake it.
   std::unique_ptr<CURLSH, CURLSHcode (*)(CURLSH*)> sessions_;

@@ -19,6 +19,7 @@
 
 namespace cframefs::frame {
 
+class HttpProgress;
 using codec::Result;
 
 struct HttpHeader {
@@ -51,6 +52,8 @@ struct HttpRequest {
   bool follows_redirects = true;  // at most 5, http and https only
   // More time for each attempt than others get: for a long body, or for what takes a server long.
   std::chrono::milliseconds more_time{0};
+  bool on_new_connection = false;
+  std::shared_ptr<HttpProgress> progress = nullptr;  // of a starter that looks
 };
 
 struct HttpAnswer {
@@ -71,6 +74,8 @@ class HttpTransport {
   /// Sends one request, once. Calls `done` exactly once, from a thread of the transport, which `done` must not block;
   /// also if `until` passes (ETIMEDOUT) or the transport is stopped (ECANCELED).
   virtual void start(HttpRequest request, Time until, Done done) = 0;
+  /// Ends the requests whose progress is given up, with ECANCELED. A transport may let them go on instead.
+  virtual void end_given_up() {}
   /// Ends all requests, and each later one at once, with ECANCELED.
   virtual void stop() = 0;
 };

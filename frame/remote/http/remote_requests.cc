@@ -16,6 +16,7 @@
 
 #include "codec/base/mutex.h"
 #include "frame/remote/http/background_thread.h"
+#include "frame/remote/http/hedged_attempts.h"
 #include "frame/remote/http/http_status.h"
 
 namespace cframefs::frame {
@@ -89,12 +90,15 @@ bool is_repeated(const codec::Error& error, unsigned attempts) {
 class RemoteRequests::State : public std::enable_shared_from_this<State> {
  public:
   State(HttpTransport& transport, Authorizer& authorizer, const RequestPatience& patience)
-      : transport_(transport), authorizer_(authorizer), patience_(patience) {}
+      : attempts_(transport, patience.first_byte), authorizer_(authorizer), patience_(patience) {}
 
   std::future<Result<HttpAnswer>> start(HttpRequest request);
   void stop();
   void join();
-  RequestCounts counts() const { return {requests_, retries_, bytes_}; }
+  RequestCounts counts() const {
+    const std::uint64_t hedges = attempts_.hedges();
+    return {requests_ + hedges, retries_, hedges, bytes_};
+  }
 
  private:
   Result<void> open(const RemoteCallPointer& call);
@@ -115,7 +119,7 @@ class RemoteRequests::State : public std::enable_shared_from_this<State> {
   void authorize_later();
   RemoteCallPointer next_to_authorize();
 
-  HttpTransport& transport_;
+  HedgedAttempts attempts_;
   Authorizer& authorizer_;
   const RequestPatience patience_;
   std::atomic<std::uint64_t> requests_ = 0;
@@ -214,7 +218,7 @@ void RemoteRequests::State::send_ready() {
   }
   while (const RemoteCallPointer call = next_ready()) {
     const Time until = std::min(call->sent + patience_.attempt, call->until) + call->request.more_time;
-    transport_.start(std::move(call->authorized), until, [self = shared_from_this(), call](Result<HttpAnswer> answer) {
+    attempts_.start(std::move(call->authorized), until, [self = shared_from_this(), call](Result<HttpAnswer> answer) {
       self->take(call, std::move(answer));
     });
   }
@@ -410,6 +414,7 @@ void RemoteRequests::State::stop() {
     time_changes_.notify_one();
     refused_grows_.notify_one();
   }
+  attempts_.stop();
   for (const auto& [until, call] : ended)
     call->promise.set_value(ended_failure(*call));
 }
@@ -417,6 +422,7 @@ void RemoteRequests::State::stop() {
 void RemoteRequests::State::join() {
   if (timer_.joinable()) timer_.join();
   if (authorizing_.joinable()) authorizing_.join();
+  attempts_.join();
 }
 
 RemoteRequests::RemoteRequests(HttpTransport& transport, Authorizer& authorizer, const RequestPatience& patience)

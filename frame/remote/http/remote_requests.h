@@ -5,6 +5,7 @@
 // whose upper limit doubles, or the time for which the server asks (Retry-After). A failed TLS handshake is tried three
 // times: its cause is hardly ever one that goes away. PUT and POST are asked again, too: callers make them idempotent.
 // If HttpRequest::more_time lets an attempt take longer, no more than the usual time counts as spent.
+// An attempt whose answer does not begin is sent a second time (HedgedAttempts).
 //
 // The first attempt is authorized by the caller of start(), later ones by a thread, so that an authorizer that waits
 // holds up neither the transport nor pauses and deadlines, which have a thread, too. Both threads start with the first
@@ -29,11 +30,14 @@ struct RequestPatience {
   std::chrono::milliseconds attempt{20'000};  // of one attempt
   std::chrono::milliseconds first_pause{100};
   std::chrono::milliseconds longest_pause{5'000};
+  std::chrono::milliseconds first_byte{
+      500};  // then the request is sent a second time; 4 times the usual, if that is more
 };
 
 struct RequestCounts {
-  std::uint64_t requests = 0;  // attempts that were sent
-  std::uint64_t retries = 0;   // of these, all but the first of each request
+  std::uint64_t requests = 0;  // that were sent
+  std::uint64_t retries = 0;   // of these, later attempts
+  std::uint64_t hedges = 0;    // and second requests because the answer did not begin
   std::uint64_t bytes = 0;     // of the bodies of answers
 };
 

@@ -133,6 +133,12 @@ void RemoteFiles::expect(OpenFile file, FileOffset at, std::uint64_t length) {
   if (const auto node = readable(file)) tree_.expect(**node, at, length);
 }
 
+Result<void> RemoteFiles::fetch(OpenFile file, FileOffset at, std::uint64_t length) {
+  const auto node = readable(file);
+  if (!node) return Failure(node.error());
+  return tree_.fetch(**node, at, length);
+}
+
 Result<FileOffset> RemoteFiles::seek(OpenFile file, FileOffset from, int whence) {
   const auto node = readable(file);
   if (!node) return Failure(node.error());

@@ -54,6 +54,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   bool is_remote() const override { return true; }
   void expect(OpenFile file, FileOffset at, std::uint64_t length) override;
+  Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length) override;
 
   Result<void> check_rights(OpenFile file, int rights) override;
   Result<std::vector<std::string>> list_attributes(OpenFile file) override;

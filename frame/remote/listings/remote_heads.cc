@@ -114,19 +114,26 @@ void RemoteHeads::ask_ahead(const std::vector<std::string>& urls) {
   }
 }
 
-bool RemoteHeads::is_ready(const Flight& flight) {
-  return flight.answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+bool RemoteHeads::Flight::is_ready() const {
+  constexpr std::chrono::seconds kNow{0};
+  return started.wait_for(kNow) == std::future_status::ready &&
+         started.get().wait_for(kNow) == std::future_status::ready;
 }
 
 /// Starts a request, unless one is in flight; returns the one that is.
 RemoteHeads::Flight RemoteHeads::launch(const std::string& url) {
   const Time begin = now_();
   Head before = disk_.may_have(url) ? disk_.find(url) : nullptr;
-  const codec::MutexLock lock(mutex_);
-  Flight& flight = flights_[url];
-  if (!flight.answer.valid()) {
-    flight = {requests_.start(head_request(url, before)).share(), begin, ++last_number_, std::move(before)};
+  std::promise<std::shared_future<Answer>> start;
+  Flight flight;
+  {
+    const codec::MutexLock lock(mutex_);
+    Flight& known = flights_[url];
+    if (known.started.valid()) return known;
+    flight = {start.get_future().share(), begin, ++last_number_, std::move(before)};
+    known = flight;
   }
+  start.set_value(requests_.start(head_request(url, flight.before)).share());
   return flight;
 }
 
@@ -135,7 +142,7 @@ void RemoteHeads::collect_ready() {
   {
     const codec::MutexLock lock(mutex_);
     for (auto at = flights_.begin(); at != flights_.end();) {
-      if (!is_ready(at->second)) {
+      if (!at->second.is_ready()) {
         ++at;
         continue;
       }
@@ -144,7 +151,7 @@ void RemoteHeads::collect_ready() {
     }
   }
   for (const auto& [url, flight] : ready) {
-    const Answer& answer = flight.answer.get();
+    const Answer& answer = flight.wait();
     if (!answer) continue;
     if (const auto head = head_of(url, answer, flight.before)) keep(url, *head, flight.begin);
   }
@@ -178,7 +185,7 @@ Result<RemoteHeads::Head> RemoteHeads::ask(const std::string& url) {
     return head;
   }
   const Flight flight = launch(url);
-  auto head = head_of(url, flight.answer.get(), flight.before);
+  auto head = head_of(url, flight.wait(), flight.before);
   {
     const codec::MutexLock lock(mutex_);
     const auto found = flights_.find(url);

@@ -68,19 +68,22 @@ class RemoteHeads {
  private:
   using Time = std::chrono::steady_clock::time_point;
   using Answer = Result<HttpAnswer>;
+  /// A request. Its thread enters it in flights_ first and starts it then, without a lock.
   struct Flight {
-    std::shared_future<Answer> answer;
+    std::shared_future<std::shared_future<Answer>> started;
     Time begin;
     std::uint64_t number = 0;
     Head before;  // that the store has; the server answers whether it still holds
+
+    const Answer& wait() const { return started.get().get(); }
+    bool is_ready() const;
   };
   struct Known {
     std::optional<ObjectState> state;  // none: it was forgotten
     Time until;
   };
 
-  static bool is_ready(const Flight& flight);
-  Flight launch(const std::string& url);
+  Flight launch(const std::string& url) EXCLUDES(mutex_);
   Result<Head> head_of(const std::string& url, const Answer& answer, const Head& before);
   Result<Head> head_of_whole(const std::string& url);
   Result<Head> ask(const std::string& url);

@@ -367,4 +367,14 @@ void RemoteTree::expect(RemoteNode& node, FileOffset at, std::uint64_t length) {
   if (const Object object = object_at_hand(node)) object->expect(at, std::min(length, size - at.value));
 }
 
+Result<void> RemoteTree::fetch(RemoteNode& node, FileOffset at, std::uint64_t length) {
+  const std::uint64_t size = node.state.length;
+  if (node.is_directory || at.value >= size || length == 0) return {};
+  const auto object = object_of(node);
+  if (!object) return Failure(object.error());
+  auto done = (*object)->fetch(at, std::min(length, size - at.value));
+  if (!done && done.error().kind == ErrorKind::stale) note_replaced(node, std::nullopt);
+  return done;
+}
+
 }  // namespace cframefs::frame

@@ -67,6 +67,8 @@ class RemoteTree {
   void prefetch(RemoteNode& node, FileOffset at, std::uint64_t length);
   /// Tells that a range will be read soon, in parts or whole. Sends nothing.
   void expect(RemoteNode& node, FileOffset at, std::uint64_t length);
+  /// Waits until a range is in memory, if there is room for it.
+  Result<void> fetch(RemoteNode& node, FileOffset at, std::uint64_t length);
 
  private:
   using Object = std::shared_ptr<RemoteObject>;

@@ -30,7 +30,7 @@ RangedObject::RangedObject(const ObjectReading& reading, const std::string& url,
       kept_(state.is_identified() ? reading.store : no_store(), state_text(url, state), state.length),
       slice_bytes_(std::clamp(reading.memory.bound() / 2, FetchedRanges::kMostRequest, kLongestSlice)),
       fetches_ends_(fetches_ends),
-      window_(reading.memory.bound() / 2) {}
+      window_(reading.memory.bound() / 4 * 3) {}
 
 Result<void> RangedObject::read(FileOffset at, codec::ByteSpan into) {
   if (into.empty()) return {};
@@ -225,6 +225,38 @@ void RangedObject::expect(FileOffset at, std::uint64_t length_ahead) {
   codec::MutexLock lock(plans_mutex_);
   if (expected_.size() >= kMostExpectations) expected_.erase(expected_.begin());
   expected_.push_back({at.value, at.value + std::min(length_ahead, length() - at.value)});
+}
+
+/// Returns what neither memory nor store has of a range.
+std::vector<ByteRange> RangedObject::missing_in(ByteRange range) {
+  if (!reading_.memory.find(id_, range).empty()) return {};
+  if (!kept_.keeps()) return {range};
+  std::vector<ByteRange> missing;
+  for (std::uint64_t begin = range.begin; begin < range.end;) {
+    const ByteRange part = common_part(kept_.block_range(begin / kBlock), range);
+    begin = part.end;
+    if (!kept_.may_have(part.begin / kBlock) && reading_.memory.find(id_, part).empty()) missing.push_back(part);
+  }
+  return missing;
+}
+
+Result<void> RangedObject::fetch(FileOffset at, std::uint64_t length_ahead) {
+  if (at.value >= length() || length_ahead == 0 || length_ahead > reading_.memory.bound() / 4) return {};
+  if (const auto stale = tie_->staleness()) return codec::Failure(*stale);
+  const auto missing = missing_in({at.value, at.value + std::min(length_ahead, length() - at.value)});
+  if (missing.empty()) return {};
+  const auto turn = reading_.memory.admit(length_ahead);
+  const bool used_version = tie_->uses_version();
+  for (const ByteRange& range : missing) {
+    fetch_ends(range);
+    const auto claimed = claim(range);
+    for (const auto& piece : claimed.needed) {
+      if (piece.fetch->wait()) continue;
+      if (used_version && !tie_->uses_version()) return {};  // read() asks without the version
+      return copy_piece(piece, {});
+    }
+  }
+  return {};
 }
 
 void RangedObject::prefetch(FileOffset at, std::uint64_t length_ahead) {

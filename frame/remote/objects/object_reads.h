@@ -38,6 +38,7 @@ class RangedObject final : public RemoteObject {
   const ObjectState& state() const override { return tie_->state(); }
   Result<void> read(FileOffset at, codec::ByteSpan into) override;
   void expect(FileOffset at, std::uint64_t length) override;
+  Result<void> fetch(FileOffset at, std::uint64_t length) override;
   void prefetch(FileOffset at, std::uint64_t length) override;
 
  private:
@@ -51,6 +52,7 @@ class RangedObject final : public RemoteObject {
   Result<void> fetch_slice(const Part& slice, ByteRange ahead);
   std::vector<Part> parts_to_fetch(const Part& slice);
   bool copy_from_memory(const Part& part);
+  std::vector<ByteRange> missing_in(ByteRange range);
   Result<void> copy_piece(const FetchedRanges::Piece& piece, const Part& part);
 
   ByteRange wanted_for(ByteRange need);

@@ -45,6 +45,9 @@ class RemoteObject {
   virtual Result<void> read(FileOffset at, codec::ByteSpan into) = 0;
   /// Tells that the range will be read soon, in parts or whole: the next read in it fetches all of it, up to a limit.
   virtual void expect(FileOffset at, std::uint64_t length) = 0;
+  /// Waits until the range is in memory or kept by the store, so that the next read of it waits for no server. Does
+  /// nothing if the range is longer than a quarter of the memory.
+  virtual Result<void> fetch(FileOffset at, std::uint64_t length) = 0;
   /// Starts to fetch the range. Best effort.
   virtual void prefetch(FileOffset at, std::uint64_t length) = 0;
 };

@@ -45,13 +45,15 @@ ByteRange ReadAheadWindow::note(ByteRange read, std::uint64_t length) {
   if (is_off_ && stream.hits < kHitsAfterScatter) return {};
   is_off_ = false;
   const std::uint64_t ahead = stream.ahead_end - std::min(stream.ahead_end, stream.position);
-  if (ahead != 0 && ahead >= stream.window / 2) return {};
+  if (ahead != 0 && ahead > stream.window - std::min(stream.window / 2, kStep)) return {};
   stream.window = std::min(stream.window == 0 ? kFirst : 2 * stream.window, most_);
   const ByteRange wanted{std::max(stream.ahead_end, stream.position),
                          std::min(stream.position + stream.window, length)};
   if (wanted.begin >= wanted.end) return {};
-  stream.ahead_end = wanted.end;
-  return wanted;
+  // Whole steps, so that no request is for a sliver.
+  const std::uint64_t rest = wanted.end < length && wanted.size() > kStep ? wanted.size() % kStep : 0;
+  stream.ahead_end = wanted.end - rest;
+  return {wanted.begin, stream.ahead_end};
 }
 
 void ReadAheadWindow::cut(ByteRange ahead, std::uint64_t covered) {

@@ -1,7 +1,8 @@
 // Decides what to fetch ahead of the readers of one object.
 //
 // Reads that follow each other are a stream. A stream has a window, which begins with 1 MiB and doubles whenever its
-// reader has used half of what was fetched ahead. A read inside the window, or a little behind, belongs to its stream,
+// reader has used half of what was fetched ahead, or 4 MiB if that is less: then the window is filled again, so that
+// most of it is always there or in flight. A read inside the window, or a little behind, belongs to its stream,
 // so that a reader that skips keeps what was fetched. After four reads in a row that belong to no stream, only a stream
 // with several reads is fetched ahead.
 //
@@ -19,6 +20,7 @@ class ReadAheadWindow {
  public:
   static constexpr std::uint64_t kFirst = 1U << 20;
   static constexpr std::uint64_t kMost = 64U << 20;
+  static constexpr std::uint64_t kStep = 4U << 20;  // as FetchedRanges::kMostAheadRequest: one request for each step
 
   /// `most`: bound of a window, if less than kMost.
   explicit ReadAheadWindow(std::uint64_t most) : most_(std::min(most, kMost)) {}

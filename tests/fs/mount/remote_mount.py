@@ -164,6 +164,23 @@ class Objects(Served):
                 self.assertTrue(os.getxattr(self.target, "user.blosc2.info"))
         self.assertEqual(whole(self.target), b"what lies beneath")
 
+    def test_a_sparse_frame(self):
+        content = self.content[: 3 * MIB + 1000]
+        self.put_sparse_frame("d/s.b2frame", content, MIB)
+        for address in (*self.addresses("d/s.b2frame/"), self.bucket("d/s.b2frame")):
+            with self.subTest(address), self.mount(address, mountpoint=self.mountpoint) as mount:
+                self.assertEqual(os.listdir(mount.path), ["s"])
+                self.assertEqual(os.stat(mount / "s").st_size, len(content))
+                self.assertTrue(whole(mount / "s") == content)
+            with self.subTest(address), self.mount(address, mountpoint=self.target):
+                self.assertTrue(whole(self.target) == content)
+
+    def test_a_directory_that_is_only_named_like_a_frame(self):
+        self.service.put("d/n.b2frame/y.b2frame", self.packed(b"text\n" * 1000))
+        for address in (*self.addresses("d/n.b2frame/"), self.bucket("d/n.b2frame")):
+            with self.subTest(address), self.mount(address, mountpoint=self.mountpoint) as mount:
+                self.assertEqual(os.listdir(mount.path), ["y"])
+
     def test_what_is_not_there_is_not_mounted(self):
         for address in self.addresses("d/absent.b2frame"):
             with self.subTest(address):

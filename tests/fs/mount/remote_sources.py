@@ -15,6 +15,7 @@ import urllib.parse
 
 import mounting
 from mounting import Mount, pread, run
+from sparse_frames import make_sparse_frame
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
 
@@ -126,6 +127,13 @@ class Served(unittest.TestCase):
             file.write(content)
         mounting.output(mounting.CFRAME, "pack", "--force", *(options or ("--codec", "lz4")), plain, frame)
         return whole(frame)
+
+    def put_sparse_frame(self, name, content, chunksize):
+        """Serves a sparse frame of this content under the names of its directory's files."""
+        directory = self.work + "/sparse"
+        make_sparse_frame(directory, content, chunksize)
+        for file in os.listdir(directory):
+            self.service.put(f"{name}/{file}", whole(f"{directory}/{file}"))
 
     def refused(self, address, *options, environment=None, mountpoint=None):
         """What the program says of an address that it cannot serve: when it mounts, or when its mount is listed. Answers

@@ -39,6 +39,14 @@ class Tools(Served):
                 self.assertEqual({**there, "path": None}, {**here, "path": None})
                 self.assertIn(b"lz4", self.done("info", address))
 
+    def test_a_sparse_frame(self):
+        content = self.content[: MIB + 1000]
+        self.put_sparse_frame("d/s.b2frame", content, MIB // 4)
+        for address in (*self.addresses("d/s.b2frame/"), self.bucket("d/s.b2frame")):
+            with self.subTest(address):
+                self.assertEqual(json.loads(self.done("info", "--json", address))["nbytes"], len(content))
+                self.assertTrue(self.done("cat", address) == content)
+
     def test_verify(self):
         damaged = bytearray(self.frame)
         damaged[len(damaged) // 2 : len(damaged) // 2 + 5000] = os.urandom(5000)

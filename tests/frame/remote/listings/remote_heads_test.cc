@@ -1,6 +1,8 @@
 #include "frame/remote/listings/remote_heads.h"
 
 #include <cerrno>
+#include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,6 +38,20 @@ class KeepingStore final : public frame::RangeStore {
   bool keeps() const override { return true; }
 
   std::map<std::pair<std::string, std::uint64_t>, std::vector<std::uint8_t>> kept;
+};
+
+/// Calls a function before each request.
+class HookedRequests final : public frame::Requests {
+ public:
+  HookedRequests(frame::Requests& requests, std::function<void()> hook) : requests_(requests), hook_(std::move(hook)) {}
+  std::future<codec::Result<frame::HttpAnswer>> start(frame::HttpRequest request) override {
+    hook_();
+    return requests_.start(std::move(request));
+  }
+
+ private:
+  frame::Requests& requests_;
+  const std::function<void()> hook_;
 };
 
 class RemoteHeadsTest : public testing::Test {
@@ -315,6 +331,21 @@ TEST(LookAheadTest, TwoReadersDoNotDisturbEachOther) {
     EXPECT_GT(ahead.note("d", i), 0U);
     EXPECT_GT(ahead.note("d", 5000 + i), 0U);
   }
+}
+
+TEST_F(RemoteHeadsTest, ARequestIsStartedWithoutALock) {
+  RemoteHeads* heads = nullptr;
+  int started = 0;
+  HookedRequests hooked(requests_, [&] {
+    ++started;
+    const auto other = std::async(std::launch::async, [&] { heads->forget(url("2")); });
+    EXPECT_EQ(other.wait_for(seconds(10)), std::future_status::ready);
+  });
+  RemoteHeads asking(hooked, seconds(10), [this] { return now_; });
+  heads = &asking;
+  EXPECT_TRUE(asking.head(url("1")));
+  asking.ask_ahead(urls(1, 3));
+  EXPECT_EQ(started, 2);
 }
 
 }  // namespace

@@ -351,6 +351,32 @@ TEST_F(RemoteObjectTest, AStoreIsNotAskedForAStateThatNothingIdentifies) {
   EXPECT_TRUE(reads(**again, 0, 3 * kMiB));
 }
 
+TEST_F(RemoteObjectTest, WhatWasFetchedIsReadWithoutTheServer) {
+  put(20 * kMiB);
+  const auto object = open();
+  ASSERT_TRUE(object->fetch(FileOffset{5 * kMiB}, kMiB));
+  const std::size_t requests = server_.requests();
+  server_.fail_with(ETIMEDOUT);
+  EXPECT_TRUE(reads(*object, 5 * kMiB, kMiB));
+  EXPECT_TRUE(object->fetch(FileOffset{5 * kMiB}, kMiB));
+  EXPECT_EQ(server_.requests(), requests);
+}
+
+TEST_F(RemoteObjectTest, AFetchThatFailsTellsTheErrorAndTheNextReadAsksAgain) {
+  put(20 * kMiB);
+  const auto object = open();
+  server_.fail_with(ETIMEDOUT);
+  const auto failed = object->fetch(FileOffset{5 * kMiB}, kMiB);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().sys, ETIMEDOUT);
+  server_.fail_with(0);
+  EXPECT_TRUE(reads(*object, 5 * kMiB, kMiB));
+  server_.put(kUrl, {bytes_, "\"t2\"", 784111777, ""});
+  const auto replaced = object->fetch(FileOffset{10 * kMiB}, kMiB);
+  ASSERT_FALSE(replaced);
+  EXPECT_EQ(replaced.error().kind, codec::ErrorKind::stale);
+}
+
 TEST_F(RemoteObjectTest, ManyThreadsReadOneObject) {
   put(8 * kMiB);
   FetchedRanges memory(2 * kMiB);

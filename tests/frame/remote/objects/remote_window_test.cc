@@ -29,6 +29,18 @@ TEST(ReadAheadWindow, DoublesForASequentialReaderUpToItsBound) {
   EXPECT_GE(fetched, 200 * kMiB);
 }
 
+TEST(ReadAheadWindow, IsFilledAgainInStepsSoThatTheLinkIsNeverIdle) {
+  ReadAheadWindow window(24 * kMiB);
+  std::uint64_t fetched = 0;
+  for (std::uint64_t at = 0; at < 200 * kMiB; at += 100'000) {
+    const ByteRange ahead = window.note({at, at + 100'000}, kObject);
+    fetched = std::max(fetched, ahead.end);
+    if (at < 40 * kMiB) continue;
+    EXPECT_GE(fetched - at, 16 * kMiB) << "at " << at;
+    EXPECT_TRUE(ahead.empty() || ahead.size() == ReadAheadWindow::kStep) << ahead.size();
+  }
+}
+
 TEST(ReadAheadWindow, BeginsWithOneMiB) {
   ReadAheadWindow window(64 * kMiB);
   window.note({0, 4096}, kObject);
