@@ -39,7 +39,7 @@ for variable in [name for name in os.environ if name.startswith("AWS_") or name.
     del os.environ[variable]
 MOST_SECONDS = 15  # of one measurement; slower subjects count by what they have done until then
 PLACES = 32  # reads of each of 16 readers
-NOISE, PERIOD = 410, 1024  # of PERIOD bytes so many are noise
+NOISE, PERIOD = 410, 1024  # bytes of noise in each PERIOD
 BESIDE_CACHE = 64 * MIB
 CACHE = 64 * MIB
 
