@@ -18,6 +18,7 @@ test_packages=(
   clang clang-format libclang-rt-dev llvm
   acl attr bash-completion man-db python3 python3-numpy rsync shellcheck
   bindfs sshfs openssh-sftp-server exfat-fuse exfatprogs e2fsprogs
+  nginx-light openssl
 )
 
 # Further packages to build the Debian package.

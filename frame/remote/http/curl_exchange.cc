@@ -317,6 +317,14 @@ Result<std::optional<std::uint64_t>> CurlExchange::stated_length() const {
   return length;
 }
 
+/// Returns what an answer that is too long says of the server, the beginning of a message.
+std::string_view CurlExchange::too_much() const {
+  const auto& headers = request_.headers;
+  const bool is_range = std::any_of(headers.begin(), headers.end(),
+                                    [](const HttpHeader& header) { return equal_without_case(header.name, "Range"); });
+  return is_range && answer_.status == 200 ? "the server ignores ranges: " : "the server sends too much: ";
+}
+
 /// Refuses, before the body comes, an answer that no reader may use.
 Result<void> CurlExchange::examine_head() {
   auto stated = stated_length();
@@ -329,8 +337,8 @@ Result<void> CurlExchange::examine_head() {
                                           printable(encoding.substr(0, 64))));
   }
   if (length_ && *length_ > request_.most_body) {
-    return codec::unsupported(fmt::format("{}: the server sends {} bytes (status {}), at most {} are asked for",
-                                          doing(), *length_, answer_.status, request_.most_body));
+    return codec::unsupported(fmt::format("{}: {}it sends {} bytes (status {}), at most {} are read", doing(),
+                                          too_much(), *length_, answer_.status, request_.most_body));
   }
   return {};
 }
@@ -345,8 +353,8 @@ bool CurlExchange::add_body(std::string_view bytes) {
     return !is_enough_;
   }
   if (body_bytes_ > request_.most_body) {
-    return refuse(codec::unsupported(fmt::format("{}: the server sends more than the {} bytes (status {}) asked for",
-                                                 doing(), request_.most_body, answer_.status)));
+    return refuse(codec::unsupported(fmt::format("{}: {}it sends more than {} bytes (status {})", doing(), too_much(),
+                                                 request_.most_body, answer_.status)));
   }
   if (body.empty() && length_) body.reserve(static_cast<std::size_t>(*length_));  // at most most_body
   body.insert(body.end(), bytes.begin(), bytes.end());

@@ -71,6 +71,7 @@ class CurlExchange {
   bool set_limits(const CurlOptions& options);
   bool refuse(codec::Failure failure);
   std::string doing() const;
+  std::string_view too_much() const;
   std::string received() const;
   bool has_body() const;
 

@@ -52,6 +52,15 @@ bool write_all(int fd, codec::ByteView bytes) {
   return true;
 }
 
+/// Makes a directory, and those above it that are missing, for this user alone. Returns false with errno as mkdir does.
+bool make_directories(const std::string& path) {
+  if (::mkdir(path.c_str(), S_IRWXU) == 0) return true;
+  if (errno != ENOENT) return false;
+  for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
+    static_cast<void>(::mkdir(path.substr(0, end).c_str(), S_IRWXU));  // the last one tells what failed
+  return ::mkdir(path.c_str(), S_IRWXU) == 0;
+}
+
 }  // namespace
 
 codec::Result<SystemFd> open_cache_directory(const std::string& path) {
@@ -59,8 +68,7 @@ codec::Result<SystemFd> open_cache_directory(const std::string& path) {
   std::string plain = path;
   while (plain.size() > 1 && plain.back() == '/')  // a symbolic link would be followed
     plain.pop_back();
-  if (::mkdir(plain.c_str(), S_IRWXU) != 0 && (errno == ENOENT || errno == ENOTDIR))
-    return codec::io_error(errno, doing);
+  if (!make_directories(plain) && (errno == ENOENT || errno == ENOTDIR)) return codec::io_error(errno, doing);
   SystemFd fd(::open(plain.c_str(), kDirectoryFlags));
   if (!fd.is_open()) {
     if (errno != ENOTDIR && errno != ELOOP) return SystemFd();

@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <fmt/core.h>
-
 namespace cframefs::frame {
 
 std::optional<codec::Error> ObjectTie::staleness() const {
@@ -53,13 +51,7 @@ Result<codec::ByteView> ObjectTie::fail(codec::Error error, bool by_version) {
 
 Result<codec::ByteView> ObjectTie::check(const Result<HttpAnswer>& answer, const AskedRange& asked, bool by_version) {
   codec::MutexLock lock(mutex_);
-  if (!answer) {
-    codec::Error error = answer.error();
-    if (error.kind == codec::ErrorKind::unsupported) {
-      error.reason += fmt::format("; asked for {} bytes by a range, which a server may ignore", asked.range.size());
-    }
-    return fail(std::move(error), by_version);
-  }
+  if (!answer) return fail(answer.error(), by_version);
   const auto checked = check_range_answer(*answer, asked, &state_);
   if (!checked) return fail(checked.error(), by_version);
   if (checked->form == CheckedRange::Form::whole) ignores_ranges_ = true;

@@ -131,14 +131,17 @@ TEST(ChunkReader, ARemoteSourceLearnsHowFarAShortChunkReaches) {
   }
 }
 
-TEST(ChunkReader, OfAChunkOfMoreThanAMebibyteNothingIsExpected) {
+TEST(ChunkReader, OfAChunkOfMoreThanAMebibyteTheBlockStartsAreExpected) {
   const Bytes plain = noise((std::size_t{1} << 20) + 100);
   auto source = std::make_shared<CountingSource>(frame_of(test::raw_block_chunk(plain, 1000), plain.size()).build());
   source->remote = true;
   const auto container = frame::open_cframe(source, std::make_shared<frame::IndexCache>());
   ASSERT_TRUE(container) << describe(container.error());
+  const std::uint64_t begin = (*container)->locate_chunk(ChunkNumber{0})->offset.value;
   ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
-  EXPECT_TRUE(source->expected.empty());
+  ASSERT_EQ(source->expected.size(), 1U);
+  const std::uint64_t blocks = 1049;
+  EXPECT_EQ(source->expected.front(), std::pair(begin, 32 + 4 * blocks));
 }
 
 TEST(ChunkReader, OpeningTakesOneShortRead) {

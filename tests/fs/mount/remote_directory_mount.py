@@ -221,6 +221,13 @@ class DiskCache(Served):
             self.check_all(mount)
         self.assertEqual((self.files(), os.listdir(self.home)), ([], []))
 
+    def test_its_directory_is_made(self):
+        """Those above it, too: a new user has no ~/.cache."""
+        with self.mount(self.web("d/"), f"cache_dir={self.work}/a/b/cache/") as mount:
+            self.check_all(mount)
+        for path in ("a", "a/b", "a/b/cache"):
+            self.assertEqual(os.stat(f"{self.work}/{path}").st_mode & 0o777, 0o700)
+
     def test_two_mounts_share_it_at_the_same_time(self):
         with self.cached(self.web("d/")) as one, self.cached(self.web("d/")) as other:
             threads = [threading.Thread(target=self.check_all, args=(mount,)) for mount in (one, other)]

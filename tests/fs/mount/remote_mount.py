@@ -3,7 +3,6 @@ changed. Which golden files are compared: about 150 of all kinds, or all with RE
 
 import errno
 import os
-import re
 import struct
 import threading
 import time
@@ -12,58 +11,19 @@ import zipfile
 import mounting
 from mounting import Mount, output, pread, run
 # First of the two: it says where the other one is.
-from remote_sources import MIB, Served, facts, is_error, noise, outcome, tree, whole
+from remote_sources import ComparedWithDisk, MIB, Served, facts, is_error, noise, outcome, tree, whole
 from object_service import round_trips
 
 HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': (500,), }"
 NPY = b"\x93NUMPY\x01\x00\x76\x00" + HEADER.ljust(117).encode() + b"\n" + struct.pack("<500d", *range(500))
 
-MOST_FILES = 150
 
-
-def kind(path):
-    """What a golden file is there for: its directory, or of a legacy file what its name begins with."""
-    where, name = os.path.split(path)
-    return where if where != "legacy" else "legacy/" + re.match("[a-z0-9]*(?:-[a-z]*)?", name)[0]
-
-
-def some_of_each_kind(paths):
-    """The first file of each kind, and of the others every so often one."""
-    if os.environ.get("REMOTE_GOLDEN") == "all":
-        return paths
-    first = {}
-    for path in paths:
-        first.setdefault(kind(path), path)
-    others = [path for path in paths if path not in first.values()]
-    step = -(-len(others) // max(1, MOST_FILES - len(first)))
-    return sorted([*first.values(), *others[::step]])
-
-
-class Golden(Served):
+class Golden(ComparedWithDisk, Served):
     """The golden corpora by way of a disk, a web server and a bucket."""
-
-    @classmethod
-    def setUpClass(cls):
-        with Mount(mounting.GOLDEN, "ro") as mount:
-            cls.tree = tree(mount.path)
-            paths = [os.path.normpath(os.path.join(where, name)) for where, _, files in cls.tree for name in files]
-            cls.facts = {path: facts(mount / path) for path in some_of_each_kind(paths)}
 
     def setUp(self):
         self.options = {"directory": mounting.GOLDEN}
         super().setUp()
-
-    def check(self, address):
-        self.assertGreater(len(self.facts), 80)
-        self.assertGreater(sum(not is_error(found[0]) for found in self.facts.values()), 60)
-        with self.mount(address) as mount:
-            self.assertEqual(tree(mount.path), self.tree)
-            for path, expected in self.facts.items():
-                found = facts(mount / path)
-                for what, here, there in zip(("size", "attributes", *["bytes"] * 4), expected, found):
-                    with self.subTest(path, what=what):
-                        # Bytes by their equality: a difference would fill the screen.
-                        self.assertTrue(here == there, f"{str(there)[:200]}, on a disk {str(here)[:200]}")
 
     def test_a_web_server(self):
         # semantics: P12

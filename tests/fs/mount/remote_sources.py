@@ -1,5 +1,6 @@
-"""The base of tests that mount what lies on a server: an ObjectService and mounts of it as a web server and as a bucket,
-without anything that the user's own environment says of servers and credentials.
+"""The bases of tests that mount what lies on a server: mounts of addresses, without anything that the user's own
+environment says of servers and credentials; an ObjectService, mounted as a web server and as a bucket; and the comparison
+of the golden corpora with what a disk shows.
 
 The service runs in threads of the test program, so a test must not wait for the mount while it holds Python's lock: files
 of a mount are not mapped here.
@@ -8,6 +9,7 @@ of a mount are not mapped here.
 import errno
 import os
 import random
+import re
 import sys
 import tempfile
 import unittest
@@ -25,6 +27,7 @@ from sigv4_check import Key  # noqa: E402
 
 KEY, SECRET = "AKIDOFTHESETESTS", "Secret/of+these=tests/0123456789abcdef"
 MIB = 1 << 20
+MOST_FILES = 150
 
 for variable in list(os.environ):
     if variable.startswith("AWS_") or variable.lower().endswith("_proxy") or variable == "NETRC":
@@ -79,10 +82,11 @@ def tree(directory):
     return sorted(listed)
 
 
-class Served(unittest.TestCase):
-    """A service, and mounts of what it serves. `options`: of the service."""
+class Remote(unittest.TestCase):
+    """Mounts of addresses. `service`: what serves the buckets, if there are any."""
 
-    options = {}
+    service = None
+    credentials = {}
 
     def setUp(self):
         work = tempfile.TemporaryDirectory(prefix="cframefs-remote-")
@@ -92,24 +96,10 @@ class Served(unittest.TestCase):
         self.home = self.work + "/home"
         for directory in (self.mountpoint, self.home):
             os.mkdir(directory)
-        self.service = ObjectService(**{"keys": {KEY: Key(SECRET)}, **self.options})
-        self.service.start()
-        self.addCleanup(self.service.stop)
-        self.credentials = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 
     def environment(self, **more):
         """What a program has in its environment, beside ours."""
         return {"HOME": self.home, "AWS_EC2_METADATA_DISABLED": "true", **self.credentials, **more}
-
-    def web(self, path=""):
-        return self.service.url("/web/" + urllib.parse.quote(path))
-
-    @staticmethod
-    def bucket(path=""):
-        return "s3://bucket/" + path
-
-    def addresses(self, path=""):
-        return self.web(path), self.bucket(path)
 
     def all_options(self, address, options):
         """The options of a mount: those of the service first, which the others may replace. Other tests mount with
@@ -151,6 +141,29 @@ class Served(unittest.TestCase):
         with open(log, encoding="utf-8", errors="replace") as file:
             return listed, said + file.read()
 
+
+class Served(Remote):
+    """A service, and mounts of what it serves. `options`: of the service."""
+
+    options = {}
+
+    def setUp(self):
+        super().setUp()
+        self.service = ObjectService(**{"keys": {KEY: Key(SECRET)}, **self.options})
+        self.service.start()
+        self.addCleanup(self.service.stop)
+        self.credentials = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+
+    def web(self, path=""):
+        return self.service.url("/web/" + urllib.parse.quote(path))
+
+    @staticmethod
+    def bucket(path=""):
+        return "s3://bucket/" + path
+
+    def addresses(self, path=""):
+        return self.web(path), self.bucket(path)
+
     def place(self, **more):
         """The environment of cframe, which finds the service by it."""
         return {**os.environ, **self.environment(AWS_ENDPOINT_URL=self.service.url(), AWS_REGION="us-east-1", **more)}
@@ -168,3 +181,45 @@ class Served(unittest.TestCase):
         which stands for listings."""
         return [request for request in self.service.log if not request.is_listing and pattern in request.name
                 and (pattern or not request.name.endswith(".cframefs-index"))]
+
+
+def kind(path):
+    """What a golden file is there for: its directory, or of a legacy file what its name begins with."""
+    where, name = os.path.split(path)
+    return where if where != "legacy" else "legacy/" + re.match("[a-z0-9]*(?:-[a-z]*)?", name)[0]
+
+
+def some_of_each_kind(paths):
+    """The first file of each kind, and of the others every so often one."""
+    if os.environ.get("REMOTE_GOLDEN") == "all":
+        return paths
+    first = {}
+    for path in paths:
+        first.setdefault(kind(path), path)
+    others = [path for path in paths if path not in first.values()]
+    step = -(-len(others) // max(1, MOST_FILES - len(first)))
+    return sorted([*first.values(), *others[::step]])
+
+
+class ComparedWithDisk(unittest.TestCase):
+    """The golden corpora by way of a disk, and the comparison with what another mount shows. With a Remote."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with Mount(mounting.GOLDEN, "ro") as mount:
+            cls.tree = tree(mount.path)
+            paths = [os.path.normpath(os.path.join(where, name)) for where, _, files in cls.tree for name in files]
+            cls.facts = {path: facts(mount / path) for path in some_of_each_kind(paths)}
+
+    def check(self, address, *options):
+        self.assertGreater(len(self.facts), 80)
+        self.assertGreater(sum(not is_error(found[0]) for found in self.facts.values()), 60)
+        with self.mount(address, *options) as mount:
+            self.assertEqual(tree(mount.path), self.tree)
+            for path, expected in self.facts.items():
+                found = facts(mount / path)
+                for what, here, there in zip(("size", "attributes", *["bytes"] * 4), expected, found):
+                    with self.subTest(path, what=what):
+                        # Bytes by their equality: a difference would fill the screen.
+                        self.assertTrue(here == there, f"{str(there)[:200]}, on a disk {str(here)[:200]}")

@@ -188,6 +188,20 @@ TEST_F(CurlTransportTest, LongerBodyWithoutLengthIsRefusedWhileItComes) {
   EXPECT_EQ(answer.error().kind, ErrorKind::unsupported);
 }
 
+TEST_F(CurlTransportTest, LongerBodyThanTheRangeSaysThatRangesAreIgnored) {
+  for (const bool is_chunked : {false, true}) {
+    HttpServerAnswer sent = with_body("123456");
+    sent.is_chunked = is_chunked;
+    HttpRequest request = get("/x", 5);
+    request.headers.push_back({"range", "bytes=0-4"});
+    const auto answer = ask(sent, request);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().kind, ErrorKind::unsupported);
+    EXPECT_NE(answer.error().reason.find("the server ignores ranges: it sends"), std::string::npos)
+        << answer.error().reason;
+  }
+}
+
 TEST_F(CurlTransportTest, ShortBodyIsAnErrorWithBothFigures) {
   HttpServerAnswer sent = with_body("1234567890");
   sent.cut_after = 3;

@@ -236,9 +236,15 @@ TEST_F(DiskCacheTest, RefusesASymbolicLinkAsDirectoryAndWhatIsNone) {
   fs::remove(directory_);
   std::ofstream(directory_).put('x');
   EXPECT_EQ(refusal(), ENOTDIR);
-  const auto missing = DiskCache::open((temp_.path() / "no" / "cache").string(), kMiB);
-  ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().sys, ENOENT);
+  const auto below = DiskCache::open((directory_ / "below" / "cache").string(), kMiB);
+  ASSERT_FALSE(below);
+  EXPECT_EQ(below.error().sys, ENOTDIR);
+}
+
+TEST_F(DiskCacheTest, MakesMissingDirectoriesAboveItForThisUserAlone) {
+  ASSERT_TRUE(DiskCache::open((temp_.path() / "a" / "b" / "cache").string() + "/", kMiB));
+  for (const char* const path : {"a", "a/b", "a/b/cache"})
+    EXPECT_EQ(fs::status(temp_.path() / path).permissions(), fs::perms::owner_all) << path;
 }
 
 TEST_F(DiskCacheTest, FollowsNoSymbolicLinkInTheDirectory) {
