@@ -140,8 +140,10 @@ TEST(ChunkReader, OfAChunkOfMoreThanAMebibyteTheBlockStartsAreExpected) {
   const std::uint64_t begin = (*container)->locate_chunk(ChunkNumber{0})->offset.value;
   ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
   ASSERT_EQ(source->expected.size(), 1U);
-  const std::uint64_t blocks = 1049;
-  EXPECT_EQ(source->expected.front(), std::pair(begin, 32 + 4 * blocks));
+  const auto [at, length] = source->expected.front();
+  EXPECT_EQ(at, begin);
+  EXPECT_GE(length, 32U + 4U * 1049U);  // one for each block
+  EXPECT_LE(length, 64U << 10U);
 }
 
 TEST(ChunkReader, OpeningTakesOneShortRead) {
