@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -29,7 +30,10 @@ codec::Result<CreatedFile> Namespace::create(NodeId parent, const std::string& n
   auto entry = create_entry(parent, name, flags, mode, caller, permit);
   if (!entry) return codec::Failure(entry.error());
   auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
-  if (opened) return CreatedFile{entry->attributes, std::move(*opened)};
+  if (opened) {
+    entry->attributes.attr_timeout = std::max(entry->attributes.attr_timeout, kCreatedTimeout);
+    return CreatedFile{entry->attributes, std::move(*opened)};
+  }
   lookups_.forget(entry->attributes.node, 1);
   codec::MutexLock lock(mount_.changes);
   take_back(*entry);

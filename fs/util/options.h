@@ -22,6 +22,9 @@ using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
 inline constexpr double kDirectoryTimeout = 1.0;  // seconds
+// Seconds for which the kernel may use the attributes of a file that a program has just created: most programs ask for
+// them at once.
+inline constexpr double kCreatedTimeout = 0.01;
 
 using frame::Checksums;
 

@@ -124,6 +124,7 @@ TEST_F(NamespaceTest, ACreatedFileShowsTheAttributesOfTheNextStat) {
     start();
     auto made = filesystem_->names().create(kRootNode, is.name, O_WRONLY | O_CREAT, 0640, {});
     ASSERT_TRUE(made) << is.name;
+    EXPECT_EQ(made->attributes.attr_timeout, kCreatedTimeout) << "programs ask for them at once";
     const auto next = filesystem_->attributes().of(made->attributes.node, nullptr);
     const auto found = filesystem_->names().lookup(kRootNode, is.name);
     for (const auto* other : {&next, &found}) {

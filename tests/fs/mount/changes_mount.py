@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 import unittest
 
 import mounting
@@ -50,6 +51,20 @@ class Behind(unittest.TestCase):
 
 
 class AtOnce(Behind):
+    def test_a_file_that_was_just_created(self):
+        # semantics: F8
+        for number in range(20):
+            created = os.open(self.mount / f"new{number}", os.O_RDWR | os.O_CREAT, 0o600)
+            os.chmod(f"{self.source}/new{number}.b2frame", 0o640)
+            made = time.monotonic()
+            while os.fstat(created).st_mode & 0o777 != 0o640:
+                self.assertLess(time.monotonic() - made, 5)
+            os.fchmod(created, 0o604)
+            self.assertEqual(os.fstat(created).st_mode & 0o777, 0o604)
+            os.write(created, b"text")
+            self.assertEqual(os.fstat(created).st_size, 4)
+            os.close(created)
+
     def test_a_frame_that_is_replaced(self):
         # semantics: F1
         for turn in range(ROUNDS):
