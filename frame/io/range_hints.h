@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "codec/base/error.h"
 #include "frame/base/coordinates.h"
+#include "frame/io/server_counts.h"
 
 namespace cframefs::frame {
 
@@ -17,6 +19,8 @@ class RangeHints {
   virtual ~RangeHints() = default;
   /// Returns whether each read may be a request to another machine, so that one large read is better than several.
   virtual bool is_remote() const { return false; }
+  /// Returns what was asked for so far; nothing if no file of the tree is on a server.
+  virtual std::optional<ServerCounts> server_counts() const { return std::nullopt; }
   /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
   virtual void expect(OpenFile file, FileOffset at, std::uint64_t length);
   /// If is_remote(), waits until the range is at hand, or there is no room for it, so that the next read of it waits

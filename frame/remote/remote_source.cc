@@ -58,6 +58,15 @@ class OpeningRequests final : public Requests {
   std::future<Result<HttpAnswer>> start(HttpRequest request) override {
     return (is_open_ ? serving_ : opening_).start(std::move(request));
   }
+  ServerCounts counts() const override {
+    ServerCounts all = serving_.counts();
+    const ServerCounts opening = opening_.counts();
+    all.requests += opening.requests;
+    all.retries += opening.retries;
+    all.hedges += opening.hedges;
+    all.bytes += opening.bytes;
+    return all;
+  }
   void note_open() { is_open_ = true; }
   void stop() {
     opening_.stop();

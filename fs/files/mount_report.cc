@@ -64,6 +64,17 @@ std::vector<Metric> writing_metrics(MountContext& mount) {
   };
 }
 
+std::vector<Metric> server_metrics(MountContext& mount) {
+  const auto counts = mount.files.server_counts();
+  if (!counts) return {};
+  return {
+      {"server_requests", "Requests sent to the server", false, counts->requests},
+      {"server_retries", "Requests that were sent again after they had failed", false, counts->retries},
+      {"server_hedges", "Requests that were sent a second time because no answer began", false, counts->hedges},
+      {"server_bytes", "Bytes of the bodies of answers", false, counts->bytes},
+  };
+}
+
 std::vector<Metric> gauge_metrics(MountContext& mount, std::uint64_t dirty) {
   const BlockCache& cache = mount.read_path.cache();
   return {
@@ -79,7 +90,7 @@ std::vector<Metric> gauge_metrics(MountContext& mount, std::uint64_t dirty) {
 
 std::vector<Metric> metrics_of(MountContext& mount, std::uint64_t dirty) {
   std::vector<Metric> all = request_metrics(mount);
-  for (const auto& more : {writing_metrics(mount), gauge_metrics(mount, dirty)})
+  for (const auto& more : {writing_metrics(mount), server_metrics(mount), gauge_metrics(mount, dirty)})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

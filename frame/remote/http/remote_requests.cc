@@ -95,7 +95,7 @@ class RemoteRequests::State : public std::enable_shared_from_this<State> {
   std::future<Result<HttpAnswer>> start(HttpRequest request);
   void stop();
   void join();
-  RequestCounts counts() const {
+  ServerCounts counts() const {
     const std::uint64_t hedges = attempts_.hedges();
     return {requests_ + hedges, retries_, hedges, bytes_};
   }
@@ -441,7 +441,7 @@ void RemoteRequests::stop() {
   state_->stop();
 }
 
-RequestCounts RemoteRequests::counts() const {
+ServerCounts RemoteRequests::counts() const {
   return state_->counts();
 }
 

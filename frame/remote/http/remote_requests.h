@@ -34,13 +34,6 @@ struct RequestPatience {
       500};  // then the request is sent a second time; 4 times the usual, if that is more
 };
 
-struct RequestCounts {
-  std::uint64_t requests = 0;  // that were sent
-  std::uint64_t retries = 0;   // of these, later attempts
-  std::uint64_t hedges = 0;    // and second requests because the answer did not begin
-  std::uint64_t bytes = 0;     // of the bodies of answers
-};
-
 class RemoteRequests final : public Requests {
  public:
   static constexpr std::size_t kMostInFlight = 64;
@@ -54,7 +47,7 @@ class RemoteRequests final : public Requests {
   std::future<Result<HttpAnswer>> start(HttpRequest request) override;
   /// Answers all requests, and each later one, with ECANCELED at once. Does not stop the transport.
   void stop();
-  RequestCounts counts() const;
+  ServerCounts counts() const override;
 
  private:
   class State;

@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "frame/io/server_counts.h"
 #include "frame/remote/http/http.h"
 
 namespace cframefs::frame {
@@ -15,6 +16,8 @@ class Requests {
   virtual ~Requests() = default;
   /// Starts a request. The answer has a status below 400: 2xx, or 304.
   virtual std::future<Result<HttpAnswer>> start(HttpRequest request) = 0;
+  /// Returns what was sent so far.
+  virtual ServerCounts counts() const { return {}; }
   /// As start(), and waits.
   Result<HttpAnswer> send(HttpRequest request) { return start(std::move(request)).get(); }
 };

@@ -32,6 +32,7 @@ dev_t device_of(std::string address) {
 
 RemoteFiles::RemoteFiles(CachingListing& listing, RemoteHeads& heads, const ObjectReading& reading, Named named)
     : tree_(listing, heads, reading),
+      requests_(reading.requests),
       named_(std::move(named)),
       device_(device_of(named_.address)),
       started_(std::time(nullptr)) {}

@@ -53,6 +53,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   Result<FileOffset> seek(OpenFile file, FileOffset from, int whence) override;
   void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   bool is_remote() const override { return true; }
+  std::optional<ServerCounts> server_counts() const override { return requests_.counts(); }
   void expect(OpenFile file, FileOffset at, std::uint64_t length) override;
   Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length) override;
 
@@ -75,6 +76,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   struct stat status_of(const RemoteNode& node) const;
 
   RemoteTree tree_;
+  const Requests& requests_;
   const Named named_;
   const dev_t device_;
   const time_t started_;

@@ -76,6 +76,21 @@ class Kinds(Served):
         return listed, {os.path.join(where, name): facts(os.path.join(mount.path, where, name))
                         for where, _, files in listed for name in files}
 
+    def test_the_statistics_tell_what_was_asked_for(self):
+        with Mount(self.source, "ro", "stats=on") as mount:
+            self.assertNotIn("server_requests", mount.statistics())
+        for address in self.addresses():
+            before = len(self.service.log)
+            with self.subTest(address), self.mount(address, "stats=on") as mount:
+                self.service.faults.add("status", "*plain.bin", count=1, code=503)
+                self.assertEqual(whole(mount / "plain.bin"), noise(1, 3 * MIB + 1))
+                shown = mount.statistics()
+                self.assertEqual(shown["server_requests"], len(self.service.log) - before)
+                self.assertEqual((shown["server_retries"], shown["server_hedges"]), (1, 0))
+                self.assertGreater(shown["server_bytes"], 3 * MIB)
+                self.assertLess(shown["server_bytes"], 4 * MIB)
+                self.assertIn(b"cframefs_server_bytes_total{", whole(mount / ".cframefs/metrics"))
+
     def test_they_show_as_from_a_disk(self):
         for options in ((), ("names=keep", "b2nd=flat"), ("detect=content",)):
             with Mount(self.source, "ro", *options) as mount:
