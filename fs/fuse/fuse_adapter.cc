@@ -172,6 +172,21 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
     mounted = fuse_session_mount(session_, mountpoint.c_str());
   }
   if (mounted != 0) return mount_failure(mountpoint);
+  return use_own_device_calls();
+}
+
+codec::Result<void> FuseAdapter::use_own_device_calls() {
+  fuse_custom_io calls{};
+  calls.read = [](int device, void* into, std::size_t length, void* adapter) {
+    const ssize_t got = ::read(device, into, length);
+    if (got > 0) static_cast<FuseAdapter*>(adapter)->init_.note_request(into, static_cast<std::size_t>(got));
+    return got;
+  };
+  calls.writev = [](int device, iovec* parts, int count, void* adapter) {
+    return static_cast<FuseAdapter*>(adapter)->init_.send(device, parts, count);
+  };
+  const int done = fuse_session_custom_io(session_, &calls, fuse_session_fd(session_));
+  if (done != 0) return codec::io_error(-done, "mount");
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "codec/base/turns.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/idle_schedule.h"
+#include "fs/fuse/init_answer.h"
 #include "fs/fuse/kernel_notifications.h"
 #include "fs/fuse/open_handles.h"
 #include "fs/util/refusal_log.h"
@@ -83,10 +84,13 @@ class FuseAdapter {
   void drop_caches();
   /// Makes the kernel write its dirty pages to the daemon.
   void flush_page_cache();
+  /// Has libfuse read and write the device by way of `init_`.
+  codec::Result<void> use_own_device_calls();
 
   Filesystem& filesystem_;
   const std::function<void()> ready_;
   fuse_session* session_ = nullptr;
+  InitAnswer init_;
   std::atomic<bool> writes_directly_{false};
   std::atomic<bool> knows_of_privileges_{false};
   std::atomic<bool> refuses_cached_writes_{false};
