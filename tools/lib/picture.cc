@@ -10,30 +10,15 @@
 #include <zlib.h>
 
 #include "frame/base/utf8_sanitize.h"
+#include "frame/base/xml_text.h"
 #include "tools/lib/bitmap_font.h"
 
 namespace cframefs::tools {
 namespace {
 
-/// Escapes text for XML, which has no place for control characters.
-std::string xml_text(std::string_view text) {
-  std::string escaped;
-  for (const char c : frame::printable(text)) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
+/// Returns the text for XML, which has no place for control characters.
+std::string svg_text(std::string_view text) {
+  return frame::xml_text(frame::printable(text));
 }
 
 std::string hex_of(Color color) {
@@ -138,7 +123,7 @@ std::string Picture::svg() const {
     // A character of a font of fixed width is 0.6 of its size wide.
     svg +=
         fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\" xml:space=\"preserve\">{}</text>\n", text.x,
-                    text.y + 7 * text.size, kAdvance * text.size * 10 / 6, hex_of(text.color), xml_text(text.text));
+                    text.y + 7 * text.size, kAdvance * text.size * 10 / 6, hex_of(text.color), svg_text(text.text));
   }
   return svg + "</svg>\n";
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "frame/base/xml_text.h"
 #include "frame/remote/http/percent_encoding.h"
 #include "frame/remote/publishing/upload_answers.h"
 
@@ -23,29 +24,6 @@ constexpr minutes kCompletionTime{5};
 
 milliseconds time_for(std::uint64_t bytes) {
   return kPartTime + milliseconds(bytes * 1000 / kSlowestUpload);
-}
-
-std::string xml_text(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
 }
 
 }  // namespace
