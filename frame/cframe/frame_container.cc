@@ -55,6 +55,8 @@ SpecialValue special_of(std::int64_t entry) {
 Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr<IndexCache> cache) {
   const auto range = index_range(parts.header, parts.trailer);
   if (!range) return Failure(range.error());
+  // Index and seal end with the frame. If they are longer than what was fetched to open it, the rest is one request.
+  parts.source->expect(FileOffset{range->begin}, parts.header.parameters.frame_length - range->begin);
   auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, cache);
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;

@@ -9,6 +9,7 @@
 
 #include "frame/base/xxh3.h"
 #include "frame/remote/listings/listing_text.h"
+#include "frame/remote/objects/kept_ranges.h"
 
 namespace cframefs::frame {
 
@@ -284,9 +285,9 @@ void RemoteTree::note_missing(RemoteNode& node) {
 
 /// Starts to fetch what a reader needs first.
 void RemoteTree::fetch_ends_ahead(RemoteNode& node) {
-  constexpr std::uint64_t kEnd = std::uint64_t{64} << 10;
-  prefetch(node, FileOffset{0}, kEnd);
-  if (node.state.length > kEnd) prefetch(node, FileOffset{node.state.length - kEnd}, kEnd);
+  const std::uint64_t tail = KeptRanges::tail_bytes(node.state.length);
+  prefetch(node, FileOffset{0}, KeptRanges::kHeadBytes);
+  if (node.state.length > tail) prefetch(node, FileOffset{node.state.length - tail}, tail);
 }
 
 Result<void> RemoteTree::confirm(RemoteNode& node) {

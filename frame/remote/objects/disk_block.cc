@@ -13,9 +13,24 @@ namespace {
 using codec::store_le;
 
 constexpr std::string_view kBlockMagic("cfblock\0", 8);
-constexpr std::uint32_t kBlockForm = 1;
+constexpr std::uint32_t kBlockForm = 2;
+constexpr std::size_t kDigestsDigestAt = 64;
 constexpr std::size_t kDigestAt = 72;
+constexpr std::size_t kDigestsAt = 80;
+constexpr std::size_t kDigestBytes = 8;
 constexpr std::size_t kNameLength = 32;
+
+/// Writes what stands before the digests, which `header` has already.
+void write_fixed_part(codec::ByteSpan header, const DiskBlockKey& key, std::size_t length) {
+  std::copy(kBlockMagic.begin(), kBlockMagic.end(), header.begin());
+  store_le(&header[8], kBlockForm);
+  store_le(&header[12], static_cast<std::uint32_t>(length));
+  std::copy(key.state.begin(), key.state.end(), header.begin() + 16);
+  store_le(&header[48], key.state_length);
+  store_le(&header[56], key.block);
+  store_le(&header[kDigestsDigestAt], xxh3(header.subspan(kDigestsAt)));
+  store_le(&header[kDigestAt], xxh3(header.first(kDigestAt)));
+}
 
 }  // namespace
 
@@ -39,21 +54,34 @@ bool is_block_name(const std::string& name) {
   return name.size() == kNameLength && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-DiskBlockHeader header_of(const DiskBlockKey& key, codec::ByteView body) {
-  DiskBlockHeader header{};
-  std::copy(kBlockMagic.begin(), kBlockMagic.end(), header.begin());
-  store_le(&header[8], kBlockForm);
-  store_le(&header[12], static_cast<std::uint32_t>(body.size()));
-  std::copy(key.state.begin(), key.state.end(), header.begin() + 16);
-  store_le(&header[48], key.state_length);
-  store_le(&header[56], key.block);
-  store_le(&header[64], xxh3(body));
-  store_le(&header[kDigestAt], xxh3(codec::ByteView(header).first(kDigestAt)));
+std::size_t disk_header_length(std::size_t length) {
+  return kDigestsAt + kDigestBytes * ((length + kDiskPieceBytes - 1) / kDiskPieceBytes);
+}
+
+std::vector<std::uint8_t> header_of(const DiskBlockKey& key, codec::ByteView body) {
+  std::vector<std::uint8_t> header(disk_header_length(body.size()));
+  for (std::size_t at = 0, digest = kDigestsAt; at < body.size(); at += kDiskPieceBytes, digest += kDigestBytes)
+    store_le(&header[digest], xxh3(body.subspan(at, std::min(kDiskPieceBytes, body.size() - at))));
+  write_fixed_part(header, key, body.size());
   return header;
 }
 
-bool holds_block(const DiskBlockHeader& header, const DiskBlockKey& key, codec::ByteView body) {
-  return header == header_of(key, body);
+std::optional<DiskBlockHeader> parse_header(codec::ByteView first, std::uint64_t file_length, const DiskBlockKey& key) {
+  if (first.size() <= kDigestsAt) return std::nullopt;
+  DiskBlockHeader parsed;
+  parsed.length = codec::load_le<std::uint32_t>(&first[12]);
+  const std::size_t header_length = disk_header_length(parsed.length);
+  if (parsed.length == 0 || header_length > first.size() || file_length != header_length + parsed.length)
+    return std::nullopt;
+  // Compared as a whole, so that no byte is left out.
+  std::vector<std::uint8_t> expected(header_length);
+  std::copy(first.begin() + kDigestsAt, first.begin() + static_cast<std::ptrdiff_t>(header_length),
+            expected.begin() + kDigestsAt);
+  write_fixed_part(expected, key, parsed.length);
+  if (!std::equal(expected.begin(), expected.end(), first.begin())) return std::nullopt;
+  for (std::size_t at = kDigestsAt; at < header_length; at += kDigestBytes)
+    parsed.digests.push_back(codec::load_le<std::uint64_t>(&first[at]));
+  return parsed;
 }
 
 }  // namespace cframefs::frame

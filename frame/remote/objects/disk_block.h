@@ -3,29 +3,35 @@
 // All integers are little-endian:
 //
 //    0   8  "cfblock" and NUL
-//    8   4  version of the form, 1
+//    8   4  version of the form, 2
 //   12   4  length of the body
 //   16  32  SHA-256 of the text that names the state
 //   48   8  length of that text
 //   56   8  number of the block
-//   64   8  XXH3 of the body
+//   64   8  XXH3 of the digests
 //   72   8  XXH3 of bytes 0 to 71
-//   80      body
+//   80      digests: for each piece of 16 KiB of the body, the last is shorter, its XXH3 of 8 bytes
+//           body
 //
-// Thread safety: pure functions. Ownership: values. Errors: a file that differs in any byte holds no block.
+// So a reader verifies the pieces that it reads, and no others.
+//
+// Thread safety: pure functions. Ownership: values. Errors: a file whose header differs in any byte holds no block; a
+// piece that differs in any byte does not count.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "codec/base/bytes.h"
 #include "frame/remote/objects/object_id.h"
 
 namespace cframefs::frame {
 
-constexpr std::size_t kDiskBlockHeader = 80;
-using DiskBlockHeader = std::array<std::uint8_t, kDiskBlockHeader>;
+constexpr std::size_t kDiskPieceBytes = std::size_t{16} << 10;
+/// The most that stands before a body of RangeStore::kBlockBytes.
+constexpr std::size_t kMostDiskHeader = 80 + 8 * (std::size_t{1} << 20) / kDiskPieceBytes;
 
 /// Names one block of one state of an object.
 struct DiskBlockKey {
@@ -49,8 +55,16 @@ std::string directory_name(unsigned directory);
 /// Returns whether a file of this name may be that of a block.
 bool is_block_name(const std::string& name);
 
-DiskBlockHeader header_of(const DiskBlockKey& key, codec::ByteView body);
-/// Returns whether the header and body are what header_of() gives.
-bool holds_block(const DiskBlockHeader& header, const DiskBlockKey& key, codec::ByteView body);
+/// Returns the bytes before a body of `length` bytes.
+std::size_t disk_header_length(std::size_t length);
+std::vector<std::uint8_t> header_of(const DiskBlockKey& key, codec::ByteView body);
+
+/// What the header of a file says.
+struct DiskBlockHeader {
+  std::size_t length = 0;              // of the body
+  std::vector<std::uint64_t> digests;  // of its pieces
+};
+/// Returns nullopt unless `first`, the first bytes of a file of `file_length` bytes, are the header of this block.
+std::optional<DiskBlockHeader> parse_header(codec::ByteView first, std::uint64_t file_length, const DiskBlockKey& key);
 
 }  // namespace cframefs::frame

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/uio.h>
 
 namespace cframefs::frame {
 namespace {
@@ -16,8 +15,7 @@ namespace {
 constexpr std::uint64_t kMeasureEach = 8;  // some sub-directory is measured after this many kept blocks
 constexpr unsigned kMeasuredAtOnce = 8;    // sub-directories with counts that are not known, for each kept block
 constexpr int kEvictionRounds = 32;
-constexpr unsigned kSampled = 4;          // sub-directories among which the least recently used block is looked for
-constexpr std::int64_t kTouchAfter = 60;  // seconds
+constexpr unsigned kSampled = 4;  // sub-directories among which the least recently used block is looked for
 constexpr std::uint64_t kMostFile = std::uint64_t{1} << 62;
 
 std::int64_t steady_seconds() {
@@ -37,22 +35,6 @@ std::vector<unsigned> sample(const DiskBudget::Counts& counts, std::size_t most,
     std::swap(all[i], all[i + random_number() % (all.size() - i)]);
   all.resize(count);
   return all;
-}
-
-/// Reads header and body of an open block file. Returns false if it has another size or cannot be read.
-bool read_block(int fd, DiskBlockHeader& header, std::vector<std::uint8_t>& body) {
-  std::array<struct iovec, 2> parts{};
-  parts[0] = {header.data(), header.size()};
-  parts[1] = {body.data(), body.size()};
-  return ::preadv(fd, parts.data(), static_cast<int>(parts.size()), 0) ==
-         static_cast<ssize_t>(header.size() + body.size());
-}
-
-/// Notes that the block was used, at most once a minute.
-void touch(int fd, const struct stat& status) {
-  struct timespec now {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  if (now.tv_sec - status.st_mtim.tv_sec >= kTouchAfter) ::futimens(fd, nullptr);
 }
 
 }  // namespace
@@ -79,46 +61,80 @@ bool DiskCache::remove(int subdirectory, const DiskBlockPlace& place, std::uint6
   return ::unlinkat(subdirectory, taken.c_str(), 0) == 0;
 }
 
+/// Opens the file of a block. Returns nullptr if there is none; removes what is none of this block.
+DiskCache::Open DiskCache::open_block(const DiskBlockKey& key, const DiskBlockPlace& place) {
+  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
+  if (!subdirectory.is_open()) return nullptr;
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  SystemFd fd(::openat(subdirectory.number(), place.name.c_str(), kFlags));
+  if (!fd.is_open()) {
+    if (errno == ELOOP) remove(subdirectory.number(), place, 0);
+    return nullptr;
+  }
+  struct stat status {};
+  if (::fstat(fd.number(), &status) != 0) return nullptr;
+  const bool is_file = S_ISREG(status.st_mode);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  Open block;
+  if (is_file && size <= kMostDiskHeader + kBlockBytes)
+    block = OpenDiskBlock::open(std::move(fd), size, key, status.st_mtim.tv_sec);
+  if (!block) remove(subdirectory.number(), place, is_file ? size : 0);
+  return block;
+}
+
+/// Removes the file of a block that has other bytes than were written.
+void DiskCache::remove_damaged(const DiskBlockPlace& place, std::size_t length) {
+  open_.replace(place.name, nullptr, 1);
+  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
+  if (subdirectory.is_open()) remove(subdirectory.number(), place, disk_header_length(length) + length);
+}
+
 std::optional<std::vector<std::uint8_t>> DiskCache::find(const std::string& state, std::uint64_t block) {
   if (!keeps()) return std::nullopt;
   const auto key = DiskBlockKey::of(state, block);
   const auto place = place_of(key);
-  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
-  if (!subdirectory.is_open()) return std::nullopt;
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const SystemFd fd(::openat(subdirectory.number(), place.name.c_str(), kFlags));
-  if (!fd.is_open()) {
-    if (errno == ELOOP) remove(subdirectory.number(), place, 0);
+  const Open file = open_block(key, place);
+  if (!file) return std::nullopt;
+  std::vector<std::uint8_t> body(file->length());
+  if (!file->read(0, body)) {
+    remove_damaged(place, file->length());
     return std::nullopt;
   }
-  struct stat status {};
-  if (::fstat(fd.number(), &status) != 0) return std::nullopt;
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  DiskBlockHeader header{};
-  std::vector<std::uint8_t> body;
-  bool is_block = S_ISREG(status.st_mode) && size > header.size() && size <= header.size() + kBlockBytes;
-  if (is_block) {
-    body.resize(size - header.size());
-    is_block = read_block(fd.number(), header, body) && holds_block(header, key, body);
-  }
-  if (!is_block) {
-    remove(subdirectory.number(), place, S_ISREG(status.st_mode) ? size : 0);
-    return std::nullopt;
-  }
-  touch(fd.number(), status);
+  file->touch();
   return body;
+}
+
+bool DiskCache::read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into) {
+  if (!keeps()) return false;
+  const auto key = DiskBlockKey::of(state, range.block);
+  const auto place = place_of(key);
+  const auto known = open_.find(place.name);
+  Open file = known ? *known : nullptr;
+  if (!file) {
+    file = open_block(key, place);
+    if (!file) return false;
+    open_.replace(place.name, file, 1);
+  }
+  if (file->length() != range.block_length) return false;
+  if (!file->read(range.at, into)) {
+    remove_damaged(place, file->length());
+    return false;
+  }
+  file->touch();
+  return true;
 }
 
 bool DiskCache::may_have(const std::string& state, std::uint64_t block) {
   if (!keeps()) return false;
   const auto place = place_of(DiskBlockKey::of(state, block));
+  if (const auto known = open_.find(place.name); known && *known) return true;
   const std::string path = directory_name(place.directory) + '/' + place.name;
   return ::faccessat(root_.number(), path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void DiskCache::keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) {
-  const std::uint64_t size = kDiskBlockHeader + bytes.size();
+  const std::uint64_t size = disk_header_length(bytes.size()) + bytes.size();
   if (!keeps() || bytes.empty() || bytes.size() > kBlockBytes || size > most_bytes_) return;
   const auto key = DiskBlockKey::of(state, block);
   const auto place = place_of(key);

@@ -1,9 +1,13 @@
-// What a RangeStore keeps of one state of an object: its whole blocks, and its first and last 64 KiB, which opening a
-// frame reads and which are kept on their own, so that a look at many frames does not fetch two blocks of each.
+// What a RangeStore keeps of one state of an object: its whole blocks, and its ends, which opening a frame reads and
+// which are kept on their own, so that a look at many frames does not fetch two blocks of each.
+//
+// The first end is short. The last one has the index of a frame and before it 8 bytes for each block: it is longer for
+// longer objects. Of an object whose length was not known when it was opened, a last end of another length may be kept.
 //
 // Thread safety: const members may run concurrently. Ownership: the store must outlive it. Errors: none.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -19,7 +23,14 @@ namespace cframefs::frame {
 
 class KeptRanges {
  public:
-  static constexpr std::uint64_t kEndBytes = 64U << 10;
+  static constexpr std::uint64_t kHeadBytes = 64U << 10;
+  static constexpr std::uint64_t kLeastTail = 64U << 10;
+  static constexpr std::uint64_t kMostTail = RangeStore::kBlockBytes;
+  static constexpr std::uint64_t kUnknownTail = 256U << 10;  // of an object whose length is not known
+  static_assert(kUnknownTail <= kMostTail && kLeastTail <= kUnknownTail);
+
+  /// Returns how many bytes at the end of an object of this length are fetched to open it.
+  static std::uint64_t tail_bytes(std::uint64_t length);
 
   struct Found {
     ByteRange range;
@@ -30,18 +41,26 @@ class KeptRanges {
   KeptRanges(RangeStore& store, std::string text, std::uint64_t length);
 
   bool keeps() const { return store_.keeps(); }
-  /// Returns the first and the last bytes of the object: one range twice if it is short.
+  /// Returns the ends of the object: one range twice if it is short.
   const std::array<ByteRange, 2>& ends() const { return ends_; }
   /// Returns the range of block `block`.
   ByteRange block_range(std::uint64_t block) const;
-  /// Returns whether find() may find the block.
+  /// Returns whether the block may be kept.
   bool may_have(std::uint64_t block) const { return store_.may_have(text_, block); }
-  /// Returns kept bytes that hold `part`, which lies in one block.
-  std::optional<Found> find(ByteRange part) const;
+  /// Returns whether all blocks of a range may be kept.
+  bool may_have_all(ByteRange range) const;
+  /// Fills `into` with `part`, which lies in one block, if that block is kept.
+  bool read(ByteRange part, codec::ByteSpan into) const;
+  /// Returns the kept first (0) or last (1) bytes.
+  std::optional<Found> find_end(std::size_t end) const;
+  /// Returns kept bytes at an end of the object that hold `part`.
+  std::optional<Found> find_at_ends(ByteRange part) const;
   /// Keeps the blocks and ends that bytes have completed which are in `memory` now.
   void keep(FetchedRanges& memory, const ObjectId& object, ByteRange fetched, codec::ByteView bytes) const;
 
  private:
+  ByteRange longest_tail() const { return {length_ - std::min(length_, kMostTail), length_}; }
+  void keep_ends(FetchedRanges& memory, const ObjectId& object, ByteRange fetched, codec::ByteView bytes) const;
   std::string end_text(std::size_t end) const { return text_ + (end == 0 ? "\nhead" : "\ntail"); }
 
   RangeStore& store_;

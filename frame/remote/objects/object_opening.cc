@@ -12,7 +12,8 @@ namespace cframefs::frame {
 namespace {
 
 constexpr int kOpeningAttempts = 4;
-constexpr std::uint64_t kEndBytes = RangedObject::kEndBytes;
+constexpr std::uint64_t kHeadBytes = KeptRanges::kHeadBytes;
+constexpr std::uint64_t kTailBytes = KeptRanges::kUnknownTail;
 
 /// nullptr: the object was replaced between two requests.
 using Opened = Result<std::shared_ptr<RemoteObject>>;
@@ -45,15 +46,16 @@ Opened open_without_range(const ObjectReading& reading, const std::string& url, 
   const auto answer = reading.requests.send(std::move(request));
   if (!answer && answer.error().kind != codec::ErrorKind::unsupported) return codec::Failure(answer.error());
   if (!answer) return codec::unsupported("the server refuses ranges of the object: " + refusal.reason);
-  const auto checked = check_range_answer(*answer, AskedRange::of({0, kEndBytes}), nullptr);
+  const auto checked = check_range_answer(*answer, AskedRange::of({0, kHeadBytes}), nullptr);
   if (!checked) return codec::Failure(checked.error());
   return opened_object(reading, url, *checked);
 }
 
 /// Asks for the last bytes of an object whose length is known, tied to its state.
 Opened add_exact_tail(std::shared_ptr<RangedObject> object) {
-  std::vector<std::uint8_t> tail(kEndBytes);
-  const auto done = object->read(FileOffset{object->state().length - kEndBytes}, tail);
+  const std::uint64_t length = object->state().length;
+  std::vector<std::uint8_t> tail(KeptRanges::tail_bytes(length));
+  const auto done = object->read(FileOffset{length - tail.size()}, tail);
   if (done) return object;
   if (done.error().kind == codec::ErrorKind::stale) return nullptr;
   return codec::Failure(done.error());
@@ -71,7 +73,7 @@ Opened add_tail(const ObjectReading& reading, std::shared_ptr<RangedObject> obje
     if (may_serve_exact_range(answer.error())) return add_exact_tail(std::move(object));
     return codec::Failure(answer.error());
   }
-  const auto tail = check_range_answer(*answer, AskedRange::last(kEndBytes), nullptr);
+  const auto tail = check_range_answer(*answer, AskedRange::last(kTailBytes), nullptr);
   if (!tail) return codec::Failure(tail.error());
   if (tail->form == CheckedRange::Form::wrong_suffix) {
     reading.serves_suffixes->store(false);
@@ -83,18 +85,18 @@ Opened add_tail(const ObjectReading& reading, std::shared_ptr<RangedObject> obje
 }
 
 Opened open_once(const ObjectReading& reading, const std::string& url) {
-  auto head_answer = start_range(reading, url, AskedRange::of({0, kEndBytes}));
+  auto head_answer = start_range(reading, url, AskedRange::of({0, kHeadBytes}));
   std::future<Result<HttpAnswer>> tail_answer;
-  if (*reading.serves_suffixes) tail_answer = start_range(reading, url, AskedRange::last(kEndBytes));
+  if (*reading.serves_suffixes) tail_answer = start_range(reading, url, AskedRange::last(kTailBytes));
   const auto answer = head_answer.get();
   if (!answer) {
     if (answer.error().kind == codec::ErrorKind::stale) return open_without_range(reading, url, answer.error());
     return codec::Failure(answer.error());
   }
-  const auto head = check_range_answer(*answer, AskedRange::of({0, kEndBytes}), nullptr);
+  const auto head = check_range_answer(*answer, AskedRange::of({0, kHeadBytes}), nullptr);
   if (!head) return codec::Failure(head.error());
   auto object = opened_object(reading, url, *head);
-  if (head->form != CheckedRange::Form::as_asked || head->state.length <= kEndBytes) return object;
+  if (head->form != CheckedRange::Form::as_asked || head->state.length <= kHeadBytes) return object;
   return tail_answer.valid() ? add_tail(reading, std::move(object), tail_answer.get())
                              : add_exact_tail(std::move(object));
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = RangeStore::kBlockBytes;
 constexpr std::uint64_t kSmallRead = 64U << 10;  // shorter reads fetch whole units of this length
-constexpr std::uint64_t kEndUnit = 16U << 10;    // and of this length in the first and last kEndBytes
+constexpr std::uint64_t kEndUnit = 16U << 10;    // and of this length at the ends of the object
 constexpr std::uint64_t kMostExpected = FetchedRanges::kMostRequest;
 constexpr std::size_t kMostExpectations = 64;
 constexpr std::uint64_t kLongestSlice = 32U << 20;
@@ -55,20 +55,25 @@ Result<void> RangedObject::read(FileOffset at, codec::ByteSpan into) {
 
 Result<void> RangedObject::read_slice(const Part& slice, ByteRange ahead) {
   if (const auto stale = tie_->staleness()) return codec::Failure(*stale);
-  if (copy_from_memory(slice)) {
+  const auto parts = parts_to_fetch(slice);
+  if (parts.empty()) {
     fetch_ahead(ahead);
     return {};
   }
   const bool used_version = tie_->uses_version();
-  auto done = fetch_slice(slice, ahead);
+  auto done = fetch_parts(parts, ahead);
   if (done || !used_version || tie_->uses_version()) return done;
-  return fetch_slice(slice, {});  // the server refuses to name the version; the tag may still be that of the object
+  return fetch_parts(parts, {});  // the server refuses to name the version; the tag may still be that of the object
 }
 
-Result<void> RangedObject::fetch_slice(const Part& slice, ByteRange ahead) {
-  const auto turn = reading_.memory.admit(slice.range.size());
+/// Fetches the parts at once. REQUIRES: they are parts of one slice.
+Result<void> RangedObject::fetch_parts(const std::vector<Part>& parts, ByteRange ahead) {
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts)
+    bytes += part.range.size();
+  const auto turn = reading_.memory.admit(bytes);
   std::vector<std::pair<Part, FetchedRanges::Claim>> claims;
-  for (const Part& part : parts_to_fetch(slice)) {
+  for (const Part& part : parts) {
     fetch_ends(part.range);
     claims.emplace_back(part, claim(part.range));
   }
@@ -83,14 +88,16 @@ Result<void> RangedObject::fetch_slice(const Part& slice, ByteRange ahead) {
 
 /// Fills the slice with what memory and store have, and returns the rest.
 std::vector<RangedObject::Part> RangedObject::parts_to_fetch(const Part& slice) {
+  if (copy_from_memory(slice)) return {};
   if (!kept_.keeps()) return {slice};
   std::vector<Part> rest;
   for (std::uint64_t begin = slice.range.begin; begin < slice.range.end;) {
     const ByteRange range = common_part(kept_.block_range(begin / kBlock), slice.range);
     const Part part{range, slice.into.subspan(range.begin - slice.range.begin, range.size())};
     begin = range.end;
-    if (copy_from_memory(part)) continue;
-    if (const auto found = kept_.find(range)) {
+    // What lies on disk is not copied into the memory: the kernel has it there.
+    if (copy_from_memory(part) || kept_.read(range, part.into)) continue;
+    if (const auto found = kept_.find_at_ends(range)) {
       copy_common(found->range, found->bytes, range, part.into);
       reading_.memory.insert(id_, found->range.begin, found->bytes);
     } else if (!rest.empty() && rest.back().range.end == range.begin) {
@@ -184,14 +191,15 @@ void RangedObject::start(const FetchedRanges::Claim& claim) {
 void RangedObject::fetch_ends(ByteRange need) {
   const auto& ends = kept_.ends();
   if (!fetches_ends_ || (!ends[0].overlaps(need) && !ends[1].overlaps(need)) || !fetches_ends_.exchange(false)) return;
-  for (const ByteRange& end : ends) {
+  for (std::size_t end = 0; end < ends.size(); ++end) {
     if (kept_.keeps()) {
-      if (const auto found = kept_.find(common_part(end, kept_.block_range(end.begin / kBlock)))) {
+      if (const auto found = kept_.find_end(end)) {
         reading_.memory.insert(id_, found->range.begin, found->bytes);
         continue;
       }
+      if (kept_.may_have_all(ends.at(end))) continue;
     }
-    fetch_run_ahead(end);
+    fetch_run_ahead(ends.at(end));
   }
 }
 

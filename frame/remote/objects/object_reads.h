@@ -23,9 +23,6 @@ namespace cframefs::frame {
 
 class RangedObject final : public RemoteObject {
  public:
-  /// The first and the last bytes of an object, which opening a frame reads.
-  static constexpr std::uint64_t kEndBytes = KeptRanges::kEndBytes;
-
   /// `fetches_ends`: the first read at an end of the object fetches both ends, because open() has not.
   RangedObject(const ObjectReading& reading, const std::string& url, const ObjectState& state, bool fetches_ends);
 
@@ -49,7 +46,7 @@ class RangedObject final : public RemoteObject {
   };
 
   Result<void> read_slice(const Part& slice, ByteRange ahead);
-  Result<void> fetch_slice(const Part& slice, ByteRange ahead);
+  Result<void> fetch_parts(const std::vector<Part>& parts, ByteRange ahead);
   std::vector<Part> parts_to_fetch(const Part& slice);
   bool copy_from_memory(const Part& part);
   std::vector<ByteRange> missing_in(ByteRange range);

@@ -1,5 +1,7 @@
 #include "frame/remote/objects/range_store.h"
 
+#include <algorithm>
+
 namespace cframefs::frame {
 namespace {
 
@@ -11,6 +13,13 @@ class KeepsNothing final : public RangeStore {
 };
 
 }  // namespace
+
+bool RangeStore::read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into) {
+  const auto bytes = find(state, range.block);
+  if (!bytes || bytes->size() != range.block_length) return false;
+  std::copy_n(bytes->begin() + static_cast<std::ptrdiff_t>(range.at), into.size(), into.begin());
+  return true;
+}
 
 RangeStore& no_store() {
   static KeepsNothing store;

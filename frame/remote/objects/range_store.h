@@ -21,6 +21,15 @@ class RangeStore {
   /// Returns the block, verified; nullopt if it is not kept. `state`: text that names object and state, the same in all
   /// processes.
   virtual std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) = 0;
+  /// A range inside a block.
+  struct RangeInBlock {
+    std::uint64_t block = 0;
+    std::uint64_t block_length = 0;
+    std::uint64_t at = 0;  // from the begin of the block
+  };
+  /// Fills `into` with a range of the block, verified. Returns false if the block is not kept or has another length.
+  /// REQUIRES: the range lies in the block.
+  virtual bool read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into);
   /// Returns false if find() would find nothing. Cheap, and may be wrong.
   virtual bool may_have(const std::string& /*state*/, std::uint64_t /*block*/) { return false; }
   virtual void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) = 0;

@@ -1,6 +1,6 @@
 // One state of an object on a server, read by ranges.
 //
-// open() asks for the first and the last 64 KiB at once, so that a frame opens in one round trip. Every later range is
+// open() asks for the first and the last bytes at once, so that a frame opens in one round trip. Every later range is
 // tied to the state that open() saw, and every answer is checked (range_answer.h). Fetched ranges are kept for a while
 // in the memory of the mount (FetchedRanges), which all objects share and which is bounded.
 //

@@ -42,7 +42,7 @@ std::string name_of(int number) {
 class RemoteFilesTest : public testing::TestWithParam<bool> {
  protected:
   explicit RemoteFilesTest(seconds ttl = seconds(60)) : world_(GetParam(), ttl) {
-    world_.objects.put("a.b2frame", bytes_of(300'000, 1), "\"a\"");
+    world_.objects.put("a.b2frame", bytes_of(600'000, 1), "\"a\"");
     world_.objects.put("d/b.b2frame", bytes_of(5000, 2), "\"b\"");
     world_.objects.put("d/e/c.b2frame", bytes_of(100, 3), "\"c\"");
     world_.objects.put("empty", {}, "\"0\"");
@@ -94,11 +94,11 @@ class RemoteFilesTest : public testing::TestWithParam<bool> {
 };
 
 TEST_P(RemoteFilesTest, FilesReadAtAnyPlace) {
-  EXPECT_EQ(content("a.b2frame"), bytes_of(300'000, 1));
+  EXPECT_EQ(content("a.b2frame"), bytes_of(600'000, 1));
   EXPECT_EQ(content("d/b.b2frame"), bytes_of(5000, 2));
   EXPECT_EQ(content("./d//e/./c.b2frame"), bytes_of(100, 3));
   EXPECT_EQ(content("empty"), Bytes());
-  const Bytes whole = bytes_of(300'000, 1);
+  const Bytes whole = bytes_of(600'000, 1);
   const Descriptor file = open("a.b2frame");
   for (const std::size_t at : {0U, 1U, 4000U, 4095U, 4096U, 70'000U, 299'999U}) {
     for (const std::size_t count : {1U, 97U, 4096U}) {
@@ -209,7 +209,7 @@ TEST_P(RemoteFilesTest, APathIsNotRead) {
 }
 
 TEST_P(RemoteFilesTest, ALookUpInAListedDirectorySendsNothingOrOneOpening) {
-  ASSERT_EQ(status("a.b2frame").st_size, 300'000);
+  ASSERT_EQ(status("a.b2frame").st_size, 600'000);
   const std::size_t looked = world_.requests.count();
   EXPECT_EQ(looked, GetParam() ? 0U : 2U) << "without a listed state the object opens: head and tail";
   open("a.b2frame", O_PATH);
@@ -219,19 +219,19 @@ TEST_P(RemoteFilesTest, ALookUpInAListedDirectorySendsNothingOrOneOpening) {
   EXPECT_EQ(world_.objects.listings(), 1U);
   const Descriptor file = open("a.b2frame");
   ASSERT_TRUE(read(file.handle(), 0, 100));
-  ASSERT_TRUE(read(file.handle(), 299'900, 100));
+  ASSERT_TRUE(read(file.handle(), 599'900, 100));
   EXPECT_LE(world_.requests.count(), 2U) << "one opening";
 }
 
 TEST_P(RemoteFilesTest, AdviceIsTakenAtAnyPlace) {
   const Descriptor file = open("a.b2frame");
   EXPECT_TRUE(files_.is_remote());
-  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{100'000}, std::uint64_t{300'000}, UINT64_MAX}) {
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{100'000}, std::uint64_t{600'000}, UINT64_MAX}) {
     files_.prefetch(file.handle(), FileOffset{at}, UINT64_MAX);
     files_.expect(file.handle(), FileOffset{at}, UINT64_MAX);
     files_.expect(root(), FileOffset{at}, 1);
   }
-  EXPECT_EQ(*read(file.handle(), 0, 300'000), bytes_of(300'000, 1));
+  EXPECT_EQ(*read(file.handle(), 0, 600'000), bytes_of(600'000, 1));
 }
 
 TEST_P(RemoteFilesTest, AReplacedObjectIsStaleAndTheNextLookUpFindsTheNewOne) {
@@ -239,13 +239,13 @@ TEST_P(RemoteFilesTest, AReplacedObjectIsStaleAndTheNextLookUpFindsTheNewOne) {
   const auto inode = status("a.b2frame").st_ino;
   ASSERT_TRUE(read(old.handle(), 0, 100));
   world_.objects.freeze(true);  // the listing tells the old object for a while
-  world_.objects.put("a.b2frame", bytes_of(300'000, 9), "\"new\"");
-  const auto stale = read(old.handle(), 100'000, 100);
+  world_.objects.put("a.b2frame", bytes_of(600'000, 9), "\"new\"");
+  const auto stale = read(old.handle(), 300'000, 100);
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().kind, ErrorKind::stale);
   EXPECT_NE(status("a.b2frame").st_ino, inode);
-  EXPECT_EQ(content("a.b2frame"), bytes_of(300'000, 9));
-  const auto still = read(old.handle(), 150'000, 100);
+  EXPECT_EQ(content("a.b2frame"), bytes_of(600'000, 9));
+  const auto still = read(old.handle(), 200'000, 100);
   ASSERT_FALSE(still);
   EXPECT_EQ(still.error().kind, ErrorKind::stale);
   const auto version = files_.version(old.handle());
@@ -256,22 +256,22 @@ TEST_P(RemoteFilesTest, AReplacedObjectIsStaleAndTheNextLookUpFindsTheNewOne) {
   world_.objects.freeze(false);
   world_.now += seconds(60);
   EXPECT_NE(status("a.b2frame").st_ino, inode);
-  EXPECT_EQ(content("a.b2frame"), bytes_of(300'000, 9));
+  EXPECT_EQ(content("a.b2frame"), bytes_of(600'000, 9));
 }
 
 TEST_P(RemoteFilesTest, AStateThatTheServerTellsAgainHoldsAgain) {
   const Descriptor file = open("a.b2frame");
   const auto inode = status("a.b2frame").st_ino;
   ASSERT_TRUE(read(file.handle(), 0, 100));
-  world_.objects.put("a.b2frame", bytes_of(300'000, 9), "\"new\"");
-  ASSERT_FALSE(read(file.handle(), 100'000, 100));
-  world_.objects.put("a.b2frame", bytes_of(300'000, 1), "\"a\"");
-  ASSERT_FALSE(read(file.handle(), 100'000, 100));
+  world_.objects.put("a.b2frame", bytes_of(600'000, 9), "\"new\"");
+  ASSERT_FALSE(read(file.handle(), 300'000, 100));
+  world_.objects.put("a.b2frame", bytes_of(600'000, 1), "\"a\"");
+  ASSERT_FALSE(read(file.handle(), 300'000, 100));
   EXPECT_EQ(status("a.b2frame").st_ino, inode);
-  const auto again = read(file.handle(), 100'000, 100);
+  const auto again = read(file.handle(), 300'000, 100);
   ASSERT_TRUE(again) << codec::describe(again.error());
-  const Bytes all = bytes_of(300'000, 1);
-  EXPECT_EQ(*again, Bytes(all.begin() + 100'000, all.begin() + 100'100));
+  const Bytes all = bytes_of(600'000, 1);
+  EXPECT_EQ(*again, Bytes(all.begin() + 300'000, all.begin() + 300'100));
 }
 
 TEST_P(RemoteFilesTest, AFileThatWasNeverReadMayBeStaleToo) {
@@ -380,7 +380,7 @@ class UncachedRemoteFilesTest : public RemoteFilesTest {
 
 TEST_P(UncachedRemoteFilesTest, EachOpeningSeesThePresentObject) {
   const auto inode = status("a.b2frame").st_ino;
-  EXPECT_EQ(content("a.b2frame"), bytes_of(300'000, 1));
+  EXPECT_EQ(content("a.b2frame"), bytes_of(600'000, 1));
   world_.objects.put("a.b2frame", bytes_of(200, 9), "\"new\"");
   EXPECT_NE(status("a.b2frame").st_ino, inode);
   EXPECT_EQ(content("a.b2frame"), bytes_of(200, 9));

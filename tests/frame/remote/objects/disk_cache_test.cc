@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frame/base/xxh3.h"
 #include "tests/frame/remote/objects/served_objects.h"
 #include "tests/support/temp_dir.h"
 
@@ -110,6 +111,81 @@ TEST_F(DiskCacheTest, AFileWithAnyWrongByteIsAMissAndIsRemoved) {
   }
   write_file(file, stored);
   EXPECT_EQ(cache->find(kState, 0), bytes);
+}
+
+TEST_F(DiskCacheTest, ReadsAnyPartOfABlock) {
+  const auto cache = open();
+  const auto bytes = object_bytes(70'000);
+  cache->keep(kState, 5, bytes);
+  std::uint64_t checked = 0;
+  for (std::uint64_t at = 0; at < bytes.size(); at += 4095) {
+    for (const std::uint64_t size : {1U, 4096U, 16384U, 20000U, 40000U, 70000U}) {
+      std::vector<std::uint8_t> into(std::min<std::uint64_t>(size, bytes.size() - at));
+      ASSERT_TRUE(cache->read(kState, {5, bytes.size(), at}, into));
+      ASSERT_TRUE(std::equal(into.begin(), into.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at))) << at;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 100U);
+  std::vector<std::uint8_t> into(10);
+  EXPECT_FALSE(cache->read(kState, {5, 70'001, 0}, into)) << "another length";
+  EXPECT_FALSE(cache->read(kState, {6, bytes.size(), 0}, into));
+}
+
+TEST_F(DiskCacheTest, AReadOfAPieceWithAnyWrongByteIsAMissAndTheFileIsRemoved) {
+  const auto bytes = object_bytes(40'000);
+  std::vector<std::uint8_t> into(100);
+  for (const bool is_open : {false, true}) {
+    for (std::size_t flipped = 0; flipped < bytes.size(); flipped += 997) {
+      const auto cache = open();
+      cache->keep(kState, 0, bytes);
+      ASSERT_EQ(files().size(), 1U);
+      const fs::path file = files()[0];
+      if (is_open) {
+        ASSERT_TRUE(cache->read(kState, {0, bytes.size(), flipped / 2}, into));
+      }
+      auto damaged = file_bytes(file);
+      damaged[damaged.size() - bytes.size() + flipped] ^= 0x10U;
+      write_file(file, damaged);
+      const std::uint64_t at = std::min<std::uint64_t>(flipped, bytes.size() - into.size());
+      ASSERT_FALSE(cache->read(kState, {0, bytes.size(), at}, into)) << flipped;
+      ASSERT_FALSE(fs::exists(file));
+      ASSERT_FALSE(cache->may_have(kState, 0));
+      cache->keep(kState, 0, bytes);
+      ASSERT_TRUE(cache->read(kState, {0, bytes.size(), at}, into)) << "it is kept again";
+    }
+  }
+}
+
+TEST_F(DiskCacheTest, AWrongByteInTheHeaderIsAMissOfEachPiece) {
+  const auto bytes = object_bytes(20'000);
+  open()->keep(kState, 0, bytes);
+  const fs::path file = files().at(0);
+  const auto stored = file_bytes(file);
+  std::vector<std::uint8_t> into(10);
+  for (std::size_t at = 0; at < stored.size() - bytes.size(); ++at) {
+    auto damaged = stored;
+    damaged[at] ^= 1U;
+    write_file(file, damaged);
+    ASSERT_FALSE(open()->read(kState, {0, bytes.size(), 0}, into)) << at;
+    ASSERT_FALSE(fs::exists(file));
+  }
+}
+
+TEST_F(DiskCacheTest, AFileOfTheFirstFormIsAMissAndIsRemoved) {
+  const auto cache = open();
+  const auto body = object_bytes(40);
+  cache->keep(kState, 0, body);
+  const fs::path file = files().at(0);
+  auto old = file_bytes(file);
+  old.erase(old.begin() + 80, old.end() - 40);
+  old[8] = 1;
+  codec::store_le(&old[64], frame::xxh3(body));
+  codec::store_le(&old[72], frame::xxh3(codec::ByteView(old).first(72)));
+  write_file(file, old);
+  std::vector<std::uint8_t> into(10);
+  EXPECT_FALSE(open()->read(kState, {0, 40, 0}, into));
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST_F(DiskCacheTest, AFileThatIsTooShortOrTooLongIsAMissAndIsRemoved) {
