@@ -29,9 +29,9 @@
 
 namespace cframefs::frame {
 
-constexpr std::size_t kDiskPieceBytes = std::size_t{16} << 10;
+inline constexpr std::size_t kDiskPieceBytes = std::size_t{16} << 10;
 /// The most that stands before a body of RangeStore::kBlockBytes.
-constexpr std::size_t kMostDiskHeader = 80 + 8 * (std::size_t{1} << 20) / kDiskPieceBytes;
+inline constexpr std::size_t kMostDiskHeader = 80 + 8 * (std::size_t{1} << 20) / kDiskPieceBytes;
 
 /// Names one block of one state of an object.
 struct DiskBlockKey {
