@@ -35,7 +35,14 @@ void write_fixed_part(codec::ByteSpan header, const DiskBlockKey& key, std::size
 }  // namespace
 
 DiskBlockKey DiskBlockKey::of(const std::string& state, std::uint64_t block) {
-  return {sha256_of(state), state.size(), block};
+  // A reader asks for the same state many times.
+  thread_local std::string last_state;
+  thread_local Sha256 last_digest = sha256_of(last_state);
+  if (state != last_state) {
+    last_digest = sha256_of(state);
+    last_state = state;
+  }
+  return {last_digest, state.size(), block};
 }
 
 DiskBlockPlace place_of(const DiskBlockKey& key) {

@@ -10,7 +10,7 @@
 //   56   8  number of the block
 //   64   8  XXH3 of the digests
 //   72   8  XXH3 of bytes 0 to 71
-//   80      digests: for each piece of 16 KiB of the body, the last is shorter, its XXH3 of 8 bytes
+//   80      digests: for each piece of 4 KiB of the body, the last is shorter, its XXH3 of 8 bytes
 //           body
 //
 // So a reader verifies the pieces that it reads, and no others.
@@ -29,7 +29,7 @@
 
 namespace cframefs::frame {
 
-inline constexpr std::size_t kDiskPieceBytes = std::size_t{16} << 10;
+inline constexpr std::size_t kDiskPieceBytes = std::size_t{4} << 10;
 /// The most that stands before a body of RangeStore::kBlockBytes.
 inline constexpr std::size_t kMostDiskHeader = 80 + 8 * (std::size_t{1} << 20) / kDiskPieceBytes;
 

@@ -166,6 +166,14 @@ void FetchedRanges::note_read(const ObjectId& object, const Piece& piece) {
   recent_.splice(recent_.begin(), recent_, entry->second.place);
 }
 
+void FetchedRanges::note_approach(const ObjectId& object, ByteRange soon) {
+  codec::MutexLock lock(mutex_);
+  for (auto entry = first_from(object, soon.begin); entry != entries_.end(); ++entry) {
+    if (entry->first.object != object || entry->first.begin >= soon.end) break;
+    recent_.splice(recent_.begin(), recent_, entry->second.place);
+  }
+}
+
 void FetchedRanges::drop(const ObjectId& object, const Piece& piece) {
   codec::MutexLock lock(mutex_);
   const auto entry = entries_.find({object, piece.range.begin});

@@ -97,6 +97,8 @@ class FetchedRanges {
   void insert(const ObjectId& object, std::uint64_t begin, codec::ByteView bytes);
   /// Notes that a range was read.
   void note_read(const ObjectId& object, const Piece& piece);
+  /// Makes the ranges that overlap `soon` the last to be evicted: a reader is on its way to them.
+  void note_approach(const ObjectId& object, ByteRange soon);
   /// Removes a range whose request failed.
   void drop(const ObjectId& object, const Piece& piece);
 

@@ -222,6 +222,8 @@ void RangedObject::fetch_ahead(ByteRange range) {
 void RangedObject::fetch_run_ahead(ByteRange run) {
   if (run.empty()) return;
   std::uint64_t covered = 0;
+  // A reader that reads on comes to the last bytes, which are there since the object was opened.
+  reading_.memory.note_approach(id_, kept_.ends()[1]);
   start(reading_.memory.claim_ahead(id_, run, covered));
   if (covered == run.end) return;
   codec::MutexLock lock(plans_mutex_);

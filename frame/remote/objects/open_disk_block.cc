@@ -62,7 +62,10 @@ bool OpenDiskBlock::read(std::size_t at, codec::ByteSpan into) const {
   }
   const codec::ByteView head = codec::ByteView(first_piece).subspan(at - from);
   std::copy_n(head.begin(), std::min(head.size(), into.size()), into.begin());
-  if (last > first) std::copy_n(last_piece.begin(), end - begin_of(last), into.end() - (end - begin_of(last)));
+  if (last > first) {
+    const codec::ByteSpan rest = into.last(end - begin_of(last));
+    std::copy_n(last_piece.begin(), rest.size(), rest.begin());
+  }
   return true;
 }
 

@@ -9,7 +9,7 @@ import time
 import mounting
 from mounting import pread
 # First of the two: it says where the other one is.
-from remote_sources import MIB, Served
+from remote_sources import MIB, Served, noise
 from object_service import most_at_once, round_trips
 
 BLOCK = 4096
@@ -99,6 +99,42 @@ class LargeChunks(Served):
             self.service.latency = 0
             with self.subTest(geometry=geometry), self.mount(self.bucket("d/")) as mount:
                 self.assertEqual(mounting.sha256(mounting.output("cat", mount / "x")), mounting.sha256(self.content))
+
+
+class ManyBlocks(Served):
+    """Frames whose index and seal, 8 bytes for each block, are longer than 64 KiB."""
+
+    def check(self, content, addresses, *options, most):
+        """How many round trips for the object a read takes; those of a web server open it when they are listed."""
+        frame = self.packed(content, "--codec", "lz4", "--filter", "none", *options)
+        self.service.put("d/x.b2frame", frame, OLD)
+        self.service.latency = 0.1
+        for address in addresses:
+            self.service.clear_log()
+            with self.subTest(address), self.mount(address, "readahead=0") as mount:
+                self.assertEqual(os.listdir(mount.path), ["x"])
+                if address.startswith("s3://"):
+                    self.service.clear_log()
+                offset = len(content) // 2
+                data = pread(mount / "x", offset, BLOCK)
+                trips = round_trips(self.objects(), until=time.monotonic())
+                self.assertEqual(data, content[offset : offset + BLOCK])
+                self.assertLessEqual(trips, most, [(request.name, request.range) for request in self.objects()])
+
+    def test_a_listed_length_tells_how_much_to_ask_for(self):
+        content = noise(10, 160 * MIB)
+        self.check(content, [self.bucket("d/"), self.bucket("d/x.b2frame")], "--chunksize", "128K", "--blocksize", "16K",
+                   most=2)
+
+    def test_without_a_listed_length(self):
+        content = noise(11, 40 * MIB)
+        self.check(content, [self.web("d/"), self.web("d/x.b2frame")], "--chunksize", "4K", "--blocksize", "1K", most=2)
+
+    def test_an_index_before_what_was_asked_for_is_one_request(self):
+        content = noise(12, 60 * MIB)
+        self.check(content, [self.bucket("d/")], "--chunksize", "4K", "--blocksize", "1K", most=3)
+        # Both ends, the rest of index and seal, the chunk.
+        self.assertEqual(len(self.objects()), 4, [(request.name, request.range) for request in self.objects()])
 
 
 class ManyReaders(Served):

@@ -197,7 +197,7 @@ TEST_F(RemoteObjectTest, FetchesAheadOfASequentialReader) {
     ASSERT_TRUE(reads(*object, at, 128 * kKiB));
   EXPECT_LT(server_.round_trips(), 25U);
   EXPECT_LT(server_.requests(), 60U);
-  EXPECT_LE(server_.bytes_sent(), 60 * kMiB + 320 * kKiB);
+  EXPECT_LE(server_.bytes_sent(), 60 * kMiB + 128 * kKiB);
   EXPECT_LE(memory_.charged(), memory_.bound());
 }
 
