@@ -186,8 +186,9 @@ codec::Result<void> FuseAdapter::use_own_device_calls() {
     return static_cast<FuseAdapter*>(adapter)->init_.send(device, parts, count);
   };
   const int done = fuse_session_custom_io(session_, &calls, fuse_session_fd(session_));
-  if (done != 0) return codec::io_error(-done, "mount");
-  return {};
+  if (done == 0) return {};
+  fuse_session_unmount(session_);
+  return codec::io_error(-done, "mount");
 }
 
 codec::Result<std::string> FuseAdapter::serve(const ServiceOptions& service) {

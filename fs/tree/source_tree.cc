@@ -31,6 +31,9 @@ constexpr int kNeverWait = O_NONBLOCK | O_NOCTTY;
 constexpr int kTornLooks = 20;
 constexpr auto kTornPause = std::chrono::milliseconds(1);
 
+// Size of a directory whose names a look-up lists: some 300,000 names. More would take too much time and memory.
+constexpr off_t kMostListedBytes = off_t{16} << 20;
+
 /// Returns whether the daemon lacks permission, which holds until owner or mode change.
 bool is_refused(const codec::Error& error) {
   return error.sys == EACCES || error.sys == EPERM;
@@ -386,6 +389,8 @@ codec::Result<FoundEntry> SourceTree::find(frame::OpenFile directory, const std:
 }
 
 std::optional<std::vector<std::string>> SourceTree::exact_names(frame::OpenFile directory) const {
+  const auto status = files_.status(directory);
+  if (!status || status->st_size > kMostListedBytes) return std::nullopt;
   auto entries = files_.list(directory);
   if (!entries) return std::nullopt;
   std::vector<std::string> names;

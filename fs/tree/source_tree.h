@@ -71,7 +71,8 @@ class SourceTree {
   /// known not to be in the directory, which is then not looked for; empty: all are.
   using Lacks = std::function<bool(const std::string&)>;
   codec::Result<FoundEntry> find(frame::OpenFile directory, const std::string& shown, const Lacks& lacks = {}) const;
-  /// Returns the names in the directory; nothing if names there may differ only by case, or if that cannot be told.
+  /// Returns the names in the directory; nothing if names there may differ only by case, if that cannot be told, or if
+  /// the directory is very large.
   std::optional<std::vector<std::string>> exact_names(frame::OpenFile directory) const;
   codec::Result<std::vector<ShownEntry>> list(frame::OpenFile directory) const;
 
