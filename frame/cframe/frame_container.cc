@@ -56,7 +56,8 @@ Result<void> read_index(RangeBuffer& windows, FrameParts& parts, std::shared_ptr
   const auto range = index_range(parts.header, parts.trailer);
   if (!range) return Failure(range.error());
   // Index and seal end with the frame. If they are longer than what was fetched to open it, the rest is one request.
-  parts.source->expect(FileOffset{range->begin}, parts.header.parameters.frame_length - range->begin);
+  if (parts.source->is_remote())
+    parts.source->expect(FileOffset{range->begin}, parts.header.parameters.frame_length - range->begin);
   auto index = OffsetIndex::open(parts.source, FileOffset{range->begin}, range->size(), windows, cache);
   if (!index) return Failure(index.error());
   const std::int64_t expected = parts.header.chunk_count;

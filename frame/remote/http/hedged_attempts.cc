@@ -61,7 +61,7 @@ class HedgedAttempts::State : public std::enable_shared_from_this<State> {
   std::uint64_t hedges() const { return hedges_; }
 
  private:
-  void open(const HedgedRacePointer& race);
+  void watch(const HedgedRacePointer& race);
   void await(const HedgedRacePointer& race, HttpTransport::Time due) REQUIRES(mutex_);
   void launch(const HedgedRacePointer& race, std::size_t leg);
   void take(const HedgedRacePointer& race, std::size_t leg, Result<HttpAnswer> answer);
@@ -93,16 +93,20 @@ void HedgedAttempts::State::start(HttpRequest request, HttpTransport::Time until
   race->request = std::move(request);
   race->until = until;
   race->done = std::move(done);
-  open(race);
+  race->legs[0].begin = HedgeClock::now();
+  {
+    codec::MutexLock lock(mutex_);
+    ++in_flight_;
+    policy_.note_request();
+  }
   launch(race, 0);
+  watch(race);
 }
 
-void HedgedAttempts::State::open(const HedgedRacePointer& race) {
+/// Begins to wait for the first byte of a race whose first request was sent.
+void HedgedAttempts::State::watch(const HedgedRacePointer& race) {
   codec::MutexLock lock(mutex_);
-  race->legs[0].begin = HedgeClock::now();
-  ++in_flight_;
-  policy_.note_request();
-  if (is_stopped_) return;
+  if (is_stopped_ || race->is_decided) return;
   if (!timer_.joinable()) {
     auto started = start_background_thread([this] { keep_time(); });
     if (!started) return;  // then each request is sent once

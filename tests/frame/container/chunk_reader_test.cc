@@ -121,6 +121,7 @@ TEST(ChunkReader, ARemoteSourceLearnsHowFarAShortChunkReaches) {
     const auto container = frame::open_cframe(source, std::make_shared<frame::IndexCache>());
     ASSERT_TRUE(container) << describe(container.error());
     const std::uint64_t begin = (*container)->locate_chunk(ChunkNumber{0})->offset.value;
+    if (remote) source->expected.clear();  // what opening the frame expected
     ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
     if (!remote) {
       EXPECT_TRUE(source->expected.empty());
@@ -138,6 +139,7 @@ TEST(ChunkReader, OfAChunkOfMoreThanAMebibyteTheBlockStartsAreExpected) {
   const auto container = frame::open_cframe(source, std::make_shared<frame::IndexCache>());
   ASSERT_TRUE(container) << describe(container.error());
   const std::uint64_t begin = (*container)->locate_chunk(ChunkNumber{0})->offset.value;
+  source->expected.clear();  // what opening the frame expected
   ASSERT_TRUE(ChunkReader::open(**container, ChunkNumber{0}));
   ASSERT_EQ(source->expected.size(), 1U);
   const auto [at, length] = source->expected.front();
