@@ -148,10 +148,12 @@ class TailExpectation {
     return records * kRecord;
   }
 
-  /// Each acknowledged record is there once, in its order; a record that is on its way may be there in part.
+  /// Each acknowledged record is there once, in its order. A record that is on its way may be there in part, even
+  /// before a later one: the kernel copies a read page by page, and the appender goes on meanwhile.
   std::string fault_of(const unsigned char* bytes, std::size_t length) const {
-    std::uint32_t seen[kMaxAppenders] = {};
+    std::uint32_t last[kMaxAppenders] = {};
     std::size_t torn = 0;
+    std::size_t missing = 0;
     for (std::size_t at = 0; at < length; at += kRecord) {
       std::uint64_t first = 0;
       if (length - at >= 8) std::memcpy(&first, bytes + at, 8);
@@ -160,22 +162,25 @@ class TailExpectation {
         ++torn;
         continue;
       }
-      if (snapshot_of(first) != seen[appender] + 1) {
-        // A torn record may be one of this appender's that is still on its way, but none that was acknowledged.
-        return "record " + std::to_string(snapshot_of(first)) + " of appender " + std::to_string(appender) +
-               " follows record " + std::to_string(seen[appender]);
+      const std::uint32_t number = snapshot_of(first);
+      const std::uint32_t next = last[appender] + 1;
+      if (number < next || (number > next && next <= oldest_[appender])) {
+        return "record " + std::to_string(number) + " of appender " + std::to_string(appender) + " follows record " +
+               std::to_string(last[appender]) + " of " + std::to_string(oldest_[appender]) + " acknowledged ones";
       }
-      ++seen[appender];
+      missing += number - next;
+      last[appender] = number;
     }
     std::size_t under_way = 0;
     for (std::size_t i = 0; i < kMaxAppenders; ++i) {
       const std::uint32_t begun = shared_.appenders[i].begun;
-      if (seen[i] < oldest_[i] || seen[i] > begun) {
-        return std::to_string(seen[i]) + " records of appender " + std::to_string(i) + ", " +
+      if (last[i] < oldest_[i] || last[i] > begun) {
+        return std::to_string(last[i]) + " records of appender " + std::to_string(i) + ", " +
                std::to_string(oldest_[i]) + " to " + std::to_string(begun) + " were expected";
       }
       under_way += begun - oldest_[i];
     }
+    if (missing > torn) return std::to_string(missing) + " records are missing, " + std::to_string(torn) + " are torn";
     return torn > under_way ? std::to_string(torn) + " records are torn" : "";
   }
 
