@@ -82,8 +82,9 @@ codec::Result<void> Filesystem::open_source(bool root_is_file, const std::string
 }
 
 void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writable,
-                       const std::function<void()>& begin_worker) {
+                       const std::function<void()>& begin_worker, PageFiller* filler) {
   mount_.is_kernel_writable = std::move(is_writable);
+  pages_.fill_by(filler);
   notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(0) > 0);
   mount_.watcher.start();
   mount_.workers.start(ahead_threads(mount_.options), begin_worker);

@@ -30,9 +30,10 @@ class Filesystem {
   codec::Result<void> open_source(bool root_is_file, const std::string& remote_root = {});
   /// Starts threads. `is_writable`: returns whether the kernel lets programs write, which root may change with
   /// `remount`; empty: as long as the mount lives, it does not change. `begin_worker`: called first in each thread that
-  /// only decodes and encodes. REQUIRES: the process has gone to the background; `kernel` lives until stop().
+  /// only decodes and encodes. `filler`: may be nullptr. REQUIRES: the process has gone to the background; `kernel` and
+  /// `filler` live until stop().
   void start(KernelInvalidator& kernel, std::function<bool()> is_writable = {},
-             const std::function<void()>& begin_worker = {});
+             const std::function<void()>& begin_worker = {}, PageFiller* filler = nullptr);
   void stop();
 
   // Operations that change something fail with EROFS on a read-only mount.

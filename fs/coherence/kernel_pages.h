@@ -1,5 +1,6 @@
 // Keeps the kernel's pages of files as new as fs/doc/page-cache.md promises. PageCacheState decides what is old; this
-// class records opens, closes and changes there, and makes the kernel drop what the decision names.
+// class records opens, closes and changes there, and makes the kernel drop what the decision names. It also has the
+// kernel fill pages.
 //
 // Thread safety: all members may be called concurrently. Locks: with_self_change() holds Node::change_mutex; drops are
 // posted and need no lock. Errors: none, but for those of the callbacks.
@@ -11,6 +12,7 @@
 #include <memory>
 
 #include "fs/coherence/kernel_notices.h"
+#include "fs/coherence/page_filler.h"
 #include "fs/mount/handles.h"
 #include "fs/write/write_back.h"
 
@@ -42,6 +44,15 @@ class KernelPages {
   /// Delays an answer that shows a state of the file until no page of an older state is left, at most 250 ms.
   void wait_for_drop(const Node& node);
 
+  /// Sets what fills pages; nullptr: nothing does. REQUIRES: called before the mount serves.
+  void fill_by(PageFiller* filler) { filler_ = filler; }
+  bool can_fill() const { return filler_ != nullptr; }
+  /// Has the kernel read the bytes [at, at + length) of a file, without waiting for it. `state`: as PageFiller::fill().
+  /// Returns false if that cannot be requested now. REQUIRES: can_fill().
+  bool fill(const Node& node, std::uint64_t state, std::uint64_t at, std::uint64_t length) {
+    return filler_->fill(node.id, state, at, length);
+  }
+
   /// Drops the kernel's pages of an array's header if a change of the number of rows has changed the header.
   /// `may_wait`: may wait for the drop, because the kernel holds no page of this request locked.
   void note_new_head(const Node& node, WriteBack& writer, bool may_wait);
@@ -55,6 +66,7 @@ class KernelPages {
 
   NodeTable& nodes_;
   KernelNotices& notices_;
+  PageFiller* filler_ = nullptr;
 };
 
 }  // namespace cframefs::fs

@@ -69,6 +69,7 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
   reply.coalesce(mount_.read_path.pool());
   mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
   note_traffic(handle, {reply.size(), 0});
+  if (holds_pages && handle.frame) frames_.note_pages_read(handle, at, reply);
   return done;
 }
 

@@ -1,5 +1,6 @@
 #include "fs/frames/frame_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -150,6 +151,22 @@ codec::Result<void> FrameFiles::read(FileHandle& handle, std::uint64_t at, std::
     if (!was_changed_here(handle)) ++foreign_states;
     snapshot = std::move(now);
   }
+}
+
+void FrameFiles::note_pages_read(FileHandle& handle, std::uint64_t at, const Reply& reply) {
+  // What a program writes changes blocks, and pages would be filled again and again.
+  if (!pages_.can_fill() || !reply.block() || handle.frame->write_back()) return;
+  std::shared_ptr<const FrameSnapshot> snapshot;
+  {
+    const codec::MutexLock lock(handle.mutex);
+    snapshot = handle.snapshot;
+  }
+  const BlockAround& around = *reply.block();
+  const std::uint64_t begin = at - std::min(at, around.before);
+  if (!snapshot || !snapshot->touches().note(begin)) return;
+  const std::uint64_t end = std::min(at + reply.size() + around.after, snapshot->view().size());
+  if (begin >= end || pages_.fill(*handle.node, snapshot->id(), begin, end - begin)) return;
+  snapshot->touches().forget(begin);
 }
 
 bool FrameFiles::was_changed_here(const FileHandle& handle) const {

@@ -22,6 +22,9 @@ class FrameFiles {
                                                   const FrameOrigin& origin);
   void release(std::unique_ptr<FileHandle> handle);
   codec::Result<void> read(FileHandle& handle, std::uint64_t at, std::size_t length, Reply& reply);
+  /// Records a read of the page cache at `at`. Has the kernel read the rest of the block that the reply comes from, if
+  /// that is worth it and no program writes the file.
+  void note_pages_read(FileHandle& handle, std::uint64_t at, const Reply& reply);
   codec::Result<std::uint64_t> seek(FileHandle& handle, std::uint64_t from, bool hole);
   codec::Result<void> write(FileHandle& handle, std::uint64_t at, codec::ByteView bytes, bool from_page_cache,
                             bool append, ChangePermit& permit);

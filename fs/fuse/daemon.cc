@@ -31,7 +31,9 @@
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
 #include "fs/fuse/mount_point.h"
+#include "fs/fuse/page_fill_process.h"
 #include "fs/sandbox/sandbox.h"
+#include "fs/sandbox/syscall_filter.h"
 #include "fs/util/log.h"
 #include "fs/util/log_sinks.h"
 #include "fs/util/mount_info.h"
@@ -206,9 +208,22 @@ void unmount(const Served& served) {
   served.adapter.unmount([&served] { served.guard.release_readers(); }, by_guard);
 }
 
+/// Starts the process that fills pages, if it is wanted. Returns `filler`, or nullptr.
+PageFiller* start_filler(const Served& served, PageFillProcess& filler) {
+  const KernelCacheOptions& cache = served.options.kernel_cache;
+  // The kernel's write-back cache is written when the last copy of a mount goes, for which umount(2) would not wait.
+  if (!cache.fill_pages || cache.writeback || !served.mount) return nullptr;
+  auto started = filler.start(served.mountpoint, *served.mount, served.sandbox.is_on() && has_syscall_filter());
+  if (started) return &filler;
+  log_debug("blocks are not filled: " + codec::describe(started.error()));
+  return nullptr;
+}
+
 codec::Result<void> serve(const Served& served) {
   const MountOptions& options = served.options;
   served.warnings.note_open_log();
+  PageFillProcess fill_process;
+  PageFiller* const filler = start_filler(served, fill_process);
   if (auto entered = enter_sandbox(served); !entered) {
     if (options.daemon.sandbox == Sandboxing::strict) {
       log_error(codec::describe(entered.error()));
@@ -221,8 +236,8 @@ codec::Result<void> serve(const Served& served) {
   std::function<bool()> is_kernel_writable;
   if (served.mount && (!served.sandbox.is_on() || may_change_source(served)))
     is_kernel_writable = [&served] { return is_writable(*served.mount); };
-  served.filesystem.start(served.adapter.kernel(), std::move(is_kernel_writable),
-                          [&served] { served.sandbox.enter_decoder(); });
+  served.filesystem.start(
+      served.adapter.kernel(), std::move(is_kernel_writable), [&served] { served.sandbox.enter_decoder(); }, filler);
   std::string ended_by = "by umount or fusermount3";
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),

@@ -1,21 +1,13 @@
 #include "fs/fuse/guard_process.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
-#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -23,6 +15,7 @@
 
 #include "frame/io/lock_holders.h"
 #include "fs/fuse/guard_messages.h"
+#include "fs/fuse/helper_process.h"
 #include "fs/util/log_sinks.h"
 #include "fs/util/unmount.h"
 
@@ -30,69 +23,6 @@ namespace cframefs::fs {
 namespace {
 
 constexpr const char* kConnections = "/sys/fs/fuse/connections/";
-
-/// The memory in which the system keeps the command line and the environment of this process.
-struct TitleArea {
-  char* begin = nullptr;
-  char* end = nullptr;
-};
-
-char* address(std::uint64_t number) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): the system tells addresses as numbers
-  return reinterpret_cast<char*>(static_cast<std::uintptr_t>(number));
-}
-
-TitleArea title_area() {
-  std::ifstream about("/proc/self/stat");
-  std::string text;
-  std::getline(about, text);
-  // The second field is the name of the program, which may contain any character.
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(text.substr(name_end + 1));
-  std::vector<std::uint64_t> values;
-  fields.ignore(3);  // the state, a letter
-  for (std::int64_t value = 0; values.size() < 48; values.push_back(static_cast<std::uint64_t>(value))) {
-    std::string word;
-    if (!(fields >> word)) return {};
-    value = static_cast<std::int64_t>(std::strtoull(word.c_str(), nullptr, 10));
-  }
-  // Fields 48 to 51 of proc(5); values[0] is field 4.
-  const std::uint64_t arguments = values[44];
-  const std::uint64_t arguments_end = values[45];
-  const std::uint64_t environment = values[46];
-  const std::uint64_t environment_end = values[47];
-  if (arguments == 0 || arguments_end <= arguments) return {};
-  const bool adjoin = environment == arguments_end && environment_end > environment;
-  return {address(arguments), address(adjoin ? environment_end : arguments_end)};
-}
-
-/// Sets the command line that `ps` shows. The kernel reads on into the environment if the last byte of the arguments is
-/// not 0.
-void set_title(const std::string& title) {
-  prctl(PR_SET_NAME, "cframefs-guard");
-  const TitleArea area = title_area();
-  if (area.begin == nullptr) return;
-  // Copy the environment before it is overwritten: execlp() needs PATH.
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
-    *variable = strdup(*variable);
-  const auto room = static_cast<std::size_t>(area.end - area.begin);
-  std::memset(area.begin, 0, room);
-  std::memcpy(area.begin, title.data(), std::min(title.size(), room - 1));
-}
-
-/// Closes everything inherited from the daemon: terminal, pipes to the daemon's parent, working directory.
-void leave_everything(int messages, int life) {
-  static_cast<void>(chdir("/"));
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; ++fd)
-    dup2(null, fd);
-  const auto first = static_cast<unsigned>(std::min(messages, life));
-  const auto second = static_cast<unsigned>(std::max(messages, life));
-  if (first > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, first - 1, 0);
-  if (second > first + 1) close_range(first + 1, second - 1, 0);
-  close_range(second + 1, UINT_MAX, 0);
-}
 
 std::string abort_file(const MountIdentity& mount) {
   return std::to_string(mount.device_minor) + "/abort";
@@ -247,18 +177,8 @@ bool take_messages(int messages, State& state) {
 
 }  // namespace
 
-void ignore_signals() {
-  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU})
-    std::signal(signal, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);
-}
-
-void name_guard(const std::string& mountpoint) {
-  set_title("cframefs: guard of " + mountpoint);
-}
-
 void guard_mount(const std::string& mountpoint, const LogSettings& settings, int messages, int life) {
-  leave_everything(messages, life);
+  leave_daemon({messages, life});
   State state{mountpoint, settings, {}};
   std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
   while (!state.is_over && !state.is_dismissed) {

@@ -11,12 +11,6 @@
 
 namespace cframefs::fs {
 
-/// Ignores the signals that would end the process. Children inherit this.
-void ignore_signals();
-
-/// Sets the name of the process that `ps` shows: "cframefs: guard of MOUNTPOINT". Children inherit it.
-void name_guard(const std::string& mountpoint);
-
 /// Runs the guard and never returns. `settings`: its log. `messages`: a socket that receives GuardMessage and sends
 /// GuardAnswer; `life`: the reading end of a pipe that ends with the daemon. Both are above the standard streams.
 /// Closes all other descriptors.

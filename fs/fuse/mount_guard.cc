@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fs/fuse/guard_process.h"
+#include "fs/fuse/helper_process.h"
 #include "fs/util/log.h"
 
 namespace cframefs::fs {
@@ -76,23 +76,13 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSe
   std::array<int, 2> life = {-1, -1};
   const bool piped =
       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, messages.data()) == 0 && pipe2(life.data(), O_CLOEXEC) == 0;
-  int why = errno;
-  pid_t child = -1;
+  codec::Result<void> started = codec::io_error(errno, "start a guard");
   if (piped) {
-    child = fork();
-    why = errno;
-  }
-  if (child == 0) {
-    // A grandchild whose parent has ended is reaped by init, so the daemon has no zombie.
-    setsid();
-    // The daemon waits for this process. So the guard has its name and ignores signals before the mount exists.
-    ignore_signals();
-    name_guard(mountpoint);
-    const pid_t guard = fork();
-    if (guard != 0) _exit(guard < 0 ? 1 : 0);
-    ::close(messages[0]);
-    ::close(life[1]);
-    guard_mount(mountpoint, settings, messages[1], life[0]);
+    started = start_helper("cframefs-guard", "cframefs: guard of " + mountpoint, [&] {
+      ::close(messages[0]);
+      ::close(life[1]);
+      guard_mount(mountpoint, settings, messages[1], life[0]);
+    });
   }
   close_one(messages[1]);
   close_one(life[0]);
@@ -100,18 +90,9 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSe
   life_ = life[1];
   for (const int limit : {SO_RCVTIMEO, SO_SNDTIMEO})
     setsockopt(messages_, SOL_SOCKET, limit, &kPatience, sizeof kPatience);
-  if (child < 0) {
+  if (!started) {
     close_ends();
-    return codec::io_error(why, "start a guard");
-  }
-  int status = 0;
-  pid_t ended = 0;
-  do {
-    ended = waitpid(child, &status, 0);
-  } while (ended < 0 && errno == EINTR);
-  if (ended == child && status != 0) {
-    close_ends();
-    return codec::io_error(EAGAIN, "start a guard");
+    return codec::io_error(started.error().sys, "start a guard");
   }
   return {};
 }

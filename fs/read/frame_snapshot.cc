@@ -32,6 +32,7 @@ FrameSnapshot::FrameSnapshot(std::uint64_t id, frame::FileVersion identity, std:
       record_(std::move(record)),
       cells_(std::make_shared<const Cells>(cache, id)),
       damage_(std::make_shared<DamageNotes>()),
+      touches_(std::make_shared<BlockTouches>(view_->size())),
       readers_(kReaderBytes) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -44,6 +45,7 @@ FrameSnapshot::FrameSnapshot(const FrameSnapshot& same, const frame::FileVersion
       record_(same.record_),
       cells_(same.cells_),
       damage_(same.damage_),
+      touches_(same.touches_),
       readers_(kReaderBytes) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }

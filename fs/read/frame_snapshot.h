@@ -18,6 +18,7 @@
 #include "frame/container/chunk_reader.h"
 #include "frame/io/read_record.h"
 #include "fs/read/block_cache.h"
+#include "fs/read/block_touches.h"
 #include "fs/read/damage_notes.h"
 
 namespace cframefs::fs {
@@ -44,6 +45,9 @@ class FrameSnapshot {
 
   /// Returns the errors that reads have met; snapshots of the same content share them.
   DamageNotes& damage() const { return *damage_; }
+
+  /// Returns the counts of requests for each block; snapshots of the same content share them.
+  BlockTouches& touches() const { return *touches_; }
 
   /// Returns the reader of a chunk and keeps it for a while, so that many small reads of a chunk parse its header once.
   /// All snapshots share a bound on the memory of kept readers. `soon`: as ChunkReader::open().
@@ -80,6 +84,7 @@ class FrameSnapshot {
   const std::shared_ptr<const frame::ReadRecord> record_;
   const std::shared_ptr<const Cells> cells_;
   const std::shared_ptr<DamageNotes> damage_;
+  const std::shared_ptr<BlockTouches> touches_;
   mutable frame::LruCache<std::int64_t, Reader> readers_;
 };
 

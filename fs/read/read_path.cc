@@ -23,6 +23,11 @@ constexpr std::uint64_t kClaimBytes = std::uint64_t{256} << 10;
 // it, so larger ones would cost more than the memory that they save.
 constexpr std::uint64_t kMaxBypassShare = 4;
 constexpr std::uint64_t kMaxBypassCell = std::uint64_t{4} << 20;
+// A plain chunk has no block that is decoded as a whole. This much of it is as good.
+constexpr std::uint64_t kPlainBlock = std::uint64_t{128} << 10;
+// The kernel makes requests of more pages for a sequential reader, but for the first. A reader that jumps to and fro
+// within its read-ahead looks sequential otherwise.
+constexpr std::uint64_t kFewPages = std::uint64_t{16} << 10;
 // Reads that fill larger cells take turns among themselves.
 constexpr std::uint64_t kLargeCell = std::uint64_t{1} << 20;
 // Reads that fill small cells at once, for each decoding thread: some of them wait for the disk.
@@ -33,6 +38,23 @@ constexpr std::uint64_t kMinPinned = std::uint64_t{16} << 20;
 
 codec::ByteRange bytes_of(const frame::Piece& piece) {
   return {piece.inner, std::uint64_t{piece.inner} + piece.length};
+}
+
+/// Returns the range around `inner` that a plain chunk gives the kernel at once.
+codec::ByteRange plain_block(const frame::ChunkReader& reader, std::uint32_t inner) {
+  const std::uint64_t begin = inner / kPlainBlock * kPlainBlock;
+  return {begin, std::min<std::uint64_t>(begin + kPlainBlock, reader.decoder().nbytes())};
+}
+
+/// Records in the reply the block of a chunk that a small piece comes from.
+void note_block(const codec::ByteRange& block, const frame::Piece& piece, ReadPath::AccessPattern pattern,
+                Reply& reply) {
+  const std::uint64_t end = std::uint64_t{piece.inner} + piece.length;
+  if (pattern != ReadPath::AccessPattern::random && piece.length > kFewPages) return;
+  if (reply.size() != piece.length || block.size() > kMaxBypassCell ||
+      std::uint64_t{piece.length} * kMaxBypassShare > block.size() || block.begin > piece.inner || block.end < end)
+    return;
+  reply.note_block({piece.inner - block.begin, block.end - end});
 }
 
 /// Waits for the server, if there is one, that the cells without a pin come from.
@@ -129,12 +151,16 @@ codec::Result<void> ReadPath::read_piece(const FrameSnapshot& snapshot, const fr
       if (auto done = (*reader)->read_plain(piece.inner, buffer.bytes()); !done) return report(snapshot, done.error());
       statistics_.bytes_fetched.fetch_add(piece.length, std::memory_order_relaxed);
       reply.add(std::move(buffer), piece.length);
+      note_block(plain_block(**reader, piece.inner), piece, pattern, reply);
       return {};
     }
     case frame::Storage::blocks:
       break;
   }
-  return read_cells(snapshot, **reader, piece, pattern, reply);
+  auto done = read_cells(snapshot, **reader, piece, pattern, reply);
+  const CacheBlockLayout layout((*reader)->decoder());
+  if (done) note_block(layout.range(layout.cell_at(piece.inner)), piece, pattern, reply);
+  return done;
 }
 
 codec::Result<void> ReadPath::read_cells(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,

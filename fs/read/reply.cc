@@ -22,6 +22,7 @@ void Reply::clear() {
   pins_.clear();
   buffers_.clear();
   size_ = 0;
+  block_.reset();
 }
 
 void Reply::add_part(codec::ByteView bytes) {
@@ -29,6 +30,7 @@ void Reply::add_part(codec::ByteView bytes) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec has no const pointer; writev(2) does not write to it
   parts_.push_back(iovec{const_cast<std::uint8_t*>(bytes.data()), bytes.size()});
   size_ += bytes.size();
+  block_.reset();
 }
 
 void Reply::add_zeros(std::uint64_t length) {

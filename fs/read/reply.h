@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include "codec/base/bytes.h"
 #include "fs/read/block_cache.h"
+#include "fs/read/block_touches.h"
 #include "fs/read/read_permit.h"
 #include "fs/read/reads_under_way.h"
 
@@ -38,6 +40,10 @@ class Reply {
   /// Appends the first `length` bytes of a buffer.
   void add(Buffer buffer, std::size_t length);
 
+  /// Records that all bytes so far come from one decoded block, of which the reader wants a small part.
+  void note_block(const BlockAround& around) { block_ = around; }
+  const std::optional<BlockAround>& block() const { return block_; }
+
   std::span<const iovec> parts() const { return parts_; }
   std::uint64_t size() const { return size_; }
   /// Truncates the reply to `size` bytes.
@@ -57,6 +63,7 @@ class Reply {
   std::vector<BlockCache::Pin> pins_;
   std::vector<Buffer> buffers_;
   std::uint64_t size_ = 0;
+  std::optional<BlockAround> block_;
 };
 
 }  // namespace cframefs::fs

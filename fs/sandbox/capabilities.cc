@@ -49,6 +49,11 @@ codec::Result<void> reduce_capabilities() {
   return keep(kForCallers);
 }
 
+codec::Result<void> keep_capability_to_open() {
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  return keep(bit_of(CAP_DAC_READ_SEARCH));
+}
+
 void drop_capabilities() {
   static_cast<void>(keep(0));
 }

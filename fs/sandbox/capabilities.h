@@ -13,4 +13,7 @@ codec::Result<void> reduce_capabilities();
 /// Gives up all capabilities, for ever, in a thread that does not act for callers.
 void drop_capabilities();
 
+/// Gives up, for ever, all capabilities but CAP_DAC_READ_SEARCH, which open_by_handle_at(2) needs.
+codec::Result<void> keep_capability_to_open();
+
 }  // namespace cframefs::fs

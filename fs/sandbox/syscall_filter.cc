@@ -237,7 +237,10 @@ class Filter {
   /// Adds a rule for a call whose arguments satisfy `conditions`.
   template <class... Conditions>
   void add(std::uint32_t action, const char* name, Conditions... conditions) {
-    const int number = seccomp_syscall_resolve_name(name);
+    add(action, seccomp_syscall_resolve_name(name), conditions...);
+  }
+  template <class... Conditions>
+  void add(std::uint32_t action, int number, Conditions... conditions) {
     if (!filter_ || number < 0 || action == otherwise_) return;
     note(seccomp_rule_add(filter_.get(), action, number, sizeof...(conditions), conditions...));
   }
@@ -285,6 +288,16 @@ void permit_memory(Filter& filter) {
   filter.permit("prctl", is(0, 0x53564d41));
 }
 
+/// Memory, waiting, and reading of files.
+void permit_reading(Filter& filter) {
+  filter.add(SCMP_ACT_ALLOW, kCommon);
+  filter.add(SCMP_ACT_ALLOW, kReadsFiles);
+  permit_memory(filter);
+  constexpr std::uint64_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
+  filter.permit("open", has_bits(1, kChanges, 0));
+  filter.permit("openat", has_bits(2, kChanges, 0));
+}
+
 std::uint32_t action_of(Unexpected unexpected, int error) {
   return unexpected == Unexpected::kills ? kEnds : SCMP_ACT_ERRNO(static_cast<std::uint32_t>(error));
 }
@@ -321,13 +334,19 @@ Result<void> filter_daemon(Unexpected unexpected) {
 
 Result<void> filter_decoder(Unexpected unexpected) {
   Filter filter(action_of(unexpected, EPERM));
-  filter.add(SCMP_ACT_ALLOW, kCommon);
-  filter.add(SCMP_ACT_ALLOW, kReadsFiles);
+  permit_reading(filter);
   filter.add(SCMP_ACT_ALLOW, kWritesLog);
-  permit_memory(filter);
-  constexpr std::uint64_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
-  filter.permit("open", has_bits(1, kChanges, 0));
-  filter.permit("openat", has_bits(2, kChanges, 0));
+  return filter.load();
+}
+
+Result<void> filter_page_filler() {
+  Filter filter(action_of(Unexpected::fails, EPERM));
+  permit_reading(filter);
+  filter.permit("open_by_handle_at");
+  filter.permit("recvfrom");
+  // statmount(2) of Linux 6.8, whose name older versions of libseccomp lack: whether the mount exists.
+  constexpr int kStatMount = 457;
+  filter.add(SCMP_ACT_ALLOW, kStatMount);
   return filter.load();
 }
 

@@ -26,4 +26,8 @@ codec::Result<void> filter_daemon(Unexpected unexpected);
 /// Permits only what decoding and encoding need: memory, waiting, and reading files. Other calls fail with EPERM.
 codec::Result<void> filter_decoder(Unexpected unexpected);
 
+/// Permits what fs/fuse/page_fill_loop.h needs: reading files, opening them by handle, and receiving. Other calls fail
+/// with EPERM.
+codec::Result<void> filter_page_filler();
+
 }  // namespace cframefs::fs

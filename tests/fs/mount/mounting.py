@@ -114,19 +114,27 @@ def daemons_of(mountpoint):
     return [pid for pid in children_of("cframefs", mountpoint) if pid != os.getpid()]
 
 
-def guards_of(mountpoint):
-    """Process ids of guards of the mount point that have not ended. What `ps` shows is what is looked for."""
+def helpers_of(title, mountpoint):
+    """Process ids of helpers of the mount point that have not ended. What `ps` shows is what is looked for."""
+    place = os.path.realpath(os.path.dirname(mountpoint)) + "/" + os.path.basename(mountpoint)
     found = []
     for entry in os.listdir("/proc"):
         try:
             with open(f"/proc/{entry}/cmdline", "rb") as file:
-                title = file.read().rstrip(b"\0")
+                if file.read().rstrip(b"\0") == f"cframefs: {title} of {place}".encode():
+                    found.append(int(entry))
         except OSError:
             continue
-        if title == b"cframefs: guard of " + os.path.realpath(os.path.dirname(mountpoint)).encode() + b"/" + \
-                os.path.basename(mountpoint).encode():
-            found.append(int(entry))
     return found
+
+
+def guards_of(mountpoint):
+    return helpers_of("guard", mountpoint)
+
+
+def fillers_of(mountpoint):
+    """Those that have the kernel fill its page cache."""
+    return helpers_of("page cache", mountpoint)
 
 
 def background(source, mountpoint, *options, **how):

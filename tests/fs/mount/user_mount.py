@@ -54,6 +54,12 @@ class OrdinaryUser(unittest.TestCase):
             self.assertEqual(mounting.sha256(self.content()), self.digest)
         self.assertFalse(is_mounted(self.mountpoint))
 
+    def test_no_process_fills_pages(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            self.assertEqual(mounting.sha256(self.content()), self.digest)
+            self.assertEqual(mounting.fillers_of(self.mountpoint), [])
+            self.assertEqual(mount.lines(), [])
+
     def test_what_the_user_may_not_read_is_refused(self):
         # semantics: S6
         os.chmod(self.source + "/x.b2frame", 0)
