@@ -248,6 +248,12 @@ std::int64_t FrameContainer::chunks_decoded_together() const {
   return parts_.index && parts_.index->period() == 0 ? parts_.index->unit_end(0) : 1;
 }
 
+Result<std::vector<std::uint8_t>> FrameContainer::stored_trailer() const {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(parts_.trailer.length));
+  if (auto done = parts_.source->read(FileOffset{parts_.trailer.begin}, bytes); !done) return Failure(done.error());
+  return bytes;
+}
+
 std::vector<std::string> FrameContainer::vlmetalayer_names() const {
   std::vector<std::string> names;
   for (const MapEntry& entry : parts_.trailer.map.entries)

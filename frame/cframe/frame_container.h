@@ -78,6 +78,8 @@ class FrameContainer : public Container {
   std::optional<std::int64_t> uniform_entry() const { return parts_.index ? parts_.index->uniform() : std::nullopt; }
   Result<OffsetIndex::Piece> index_piece(ChunkNumber from) const { return parts_.index->piece(from.value); }
   const Trailer& trailer() const { return parts_.trailer; }
+  /// Returns the bytes of the trailer.
+  Result<std::vector<std::uint8_t>> stored_trailer() const;
   /// Returns the seal, or null if the frame has none; it may not hold.
   std::shared_ptr<const FrameSeal> seal() const { return parts_.seal; }
 

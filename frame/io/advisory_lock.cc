@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -99,11 +100,13 @@ Result<Descriptor> make_side_car(FileOps& files, const AdvisoryLock::Target& tar
 
 Result<Descriptor> open_side_car(FileOps& files, const AdvisoryLock::Target& target) {
   if (target.side_car.empty()) return Descriptor();
-  const auto fd = files.open_at(target.dir, target.side_car, O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (fd) return Descriptor(files, *fd);
-  // A frame whose name is nearly of the maximum length cannot have a side-car.
-  if (fd.error().sys == ENAMETOOLONG) return Descriptor();
-  if (fd.error().sys != ENOENT) return Failure(fd.error());
+  if (!target.lacks_side_car) {
+    const auto fd = files.open_at(target.dir, target.side_car, O_RDWR | O_NONBLOCK | O_NOCTTY);
+    if (fd) return Descriptor(files, *fd);
+    // A frame whose name is nearly of the maximum length cannot have a side-car.
+    if (fd.error().sys == ENAMETOOLONG) return Descriptor();
+    if (fd.error().sys != ENOENT) return Failure(fd.error());
+  }
   if (!locking_asked_for()) return Descriptor();
   return make_side_car(files, target);
 }
@@ -173,7 +176,10 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     is_exclusive_ = false;
     return manner.alone ? false : take_guard();
   };
-  const auto before = files_->status(target_.frame);
+  std::optional<FileVersion> before;
+  if (manner.past_frame) {
+    if (const auto status = files_->status(target_.frame)) before = version_of(*status);
+  }
   auto held = retry_until(until, try_once);
   if (!held && manner.alone && frame_.is_open()) {
     return io_error(EBUSY, "open for writing in a mount, or locked by another program");
@@ -181,7 +187,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
   if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
   // Last resort: a lock of a program that only reads must not cause data loss. A writer would have changed the file.
   const auto after = files_->status(target_.frame);
-  if (!before || !after || !(version_of(*before) == version_of(*after))) return held;
+  if (!before || !after || !(*before == version_of(*after))) return held;
   is_exclusive_ = false;
   const auto guarded = take_guard();
   if (guarded && !*guarded) return held;

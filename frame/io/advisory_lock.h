@@ -51,6 +51,7 @@ class AdvisoryLock {
     std::string side_car;
     std::string guard;
     OpenFile frame;
+    bool lacks_side_car = false;  // the caller knows that there is none: it is not looked for
   };
 
   AdvisoryLock() = default;

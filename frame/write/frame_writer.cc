@@ -84,10 +84,10 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile 
 Result<std::unique_ptr<FrameWriter>> FrameWriter::open_shared(FileOps& files, OpenFile dir, const std::string& name,
                                                               const std::shared_ptr<const Descriptor>& frame,
                                                               std::shared_ptr<IndexCache> cache,
-                                                              const WriterOptions& options) {
+                                                              const WriterOptions& options, ByteView image) {
   std::unique_ptr<FrameWriter> writer(new FrameWriter(files, dir, name, std::move(cache), options));
   writer->file_ = frame;
-  if (auto loaded = writer->load(); !loaded) return Failure(loaded.error());
+  if (auto loaded = writer->load(image); !loaded) return Failure(loaded.error());
   return writer;
 }
 
@@ -112,22 +112,18 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
   return {};
 }
 
-Result<void> FrameWriter::load() {
+/// `image`: as open_shared().
+Result<void> FrameWriter::load(ByteView image) {
   if (options_.stays_open) static_cast<void>(files_.try_lock(file_->handle(), LOCK_SH));
-  const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
-                                 : open_container(files_, file_, cache_);
+  auto opened = load_container(image);
   if (!opened) return Failure(opened.error());
-  container_ = as_shared_frame(*opened);
+  container_ = std::move(*opened);
   if (!container_) return unsupported("neither a contiguous nor a sparse frame: only these can be changed");
-  const auto status = files_.status(file_->handle());
-  if (!status) return Failure(status.error());
-  is_blank_ = status->st_size == 0;
   // Header and trailer are kept in memory and written again, the trailer twice if a metalayer changes.
   ParseBudget budget = ParseBudget::asked(container_->stored_bytes());
   const std::uint64_t held = 2 * (parameters().header_length + container_->trailer().length);
   if (auto fits = budget.take_memory(held, "header and trailer"); !fits) return fits;
-  auto header = is_blank_ ? Result<Bytes>(blank_frame())
-                          : read_bytes(files_, file_->handle(), FileOffset{0}, parameters().header_length);
+  auto header = load_header(image);
   if (!header) return Failure(header.error());
   header_ = std::move(*header);
   header_.resize(static_cast<std::size_t>(parameters().header_length));
@@ -136,6 +132,24 @@ Result<void> FrameWriter::load() {
   }
   pending_ = PendingChanges(*container_);
   return check_writable(*container_, header_[layout::kGeneralFlagsAt], options_.stores_chunks);
+}
+
+/// Returns null if the file is no frame.
+Result<std::shared_ptr<const FrameContainer>> FrameWriter::load_container(ByteView image) {
+  if (!image.empty()) return open_cframe(memory_source({image.begin(), image.end()}), cache_);
+  const auto opened = directory_ ? open_sparse_state(files_, directory_, file_, cache_, sparse_->begin_state().hold)
+                                 : open_container(files_, file_, cache_);
+  if (!opened) return Failure(opened.error());
+  return as_shared_frame(*opened);
+}
+
+Result<Bytes> FrameWriter::load_header(ByteView image) {
+  if (!image.empty()) return Bytes(image.begin(), image.end());
+  const auto status = files_.status(file_->handle());
+  if (!status) return Failure(status.error());
+  is_blank_ = status->st_size == 0;
+  return is_blank_ ? Result<Bytes>(blank_frame())
+                   : read_bytes(files_, file_->handle(), FileOffset{0}, parameters().header_length);
 }
 
 bool FrameWriter::has_changes() const {

@@ -66,6 +66,8 @@ struct WriterOptions {
   /// Shared by successive writers of the same sparse frame, so that a later writer keeps the states that readers opened
   /// through an earlier writer. Null: the writer does not know these states.
   std::shared_ptr<SparseRegistry> sparse_registry = nullptr;
+  /// Returns true if the caller knows that the frame's directory has no entry of this name now. Null: it never knows.
+  std::function<bool(const std::string& name)> lacks_entry = nullptr;
 };
 
 /// Called by FrameWriter::commit() with the locks held, after the check for foreign changes and before any change. An
@@ -85,11 +87,12 @@ class FrameWriter {
                                                    std::shared_ptr<IndexCache> cache,
                                                    const WriterOptions& options = {});
   /// As above, for a contiguous frame that is open for reading and writing: the writer shares the descriptor, instead
-  /// of opening the file again.
+  /// of opening the file again. `image`: the whole content, if the caller has just written it; then nothing is read. If
+  /// the file has another content since, commits return stale.
   static Result<std::unique_ptr<FrameWriter>> open_shared(FileOps& files, OpenFile dir, const std::string& name,
                                                           const std::shared_ptr<const Descriptor>& frame,
                                                           std::shared_ptr<IndexCache> cache,
-                                                          const WriterOptions& options);
+                                                          const WriterOptions& options, ByteView image = {});
   ~FrameWriter();
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
@@ -150,7 +153,9 @@ class FrameWriter {
               const WriterOptions& options);
 
   Result<void> open_files(OpenFile frame);
-  Result<void> load();
+  Result<void> load(ByteView image = {});
+  Result<std::shared_ptr<const FrameContainer>> load_container(ByteView image);
+  Result<std::vector<std::uint8_t>> load_header(ByteView image);
   OpenFile entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);

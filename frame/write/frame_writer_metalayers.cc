@@ -139,8 +139,7 @@ bool FrameWriter::next_has_vlmetalayers() const {
 /// Offsets in a trailer count from its first byte, so an unchanged trailer is copied byte for byte.
 Result<Bytes> FrameWriter::next_trailer() const {
   if (vlmetalayers_ || is_blank_) return trailer_image(vlmetalayers_.value_or(std::vector<Metalayer>()));
-  const Trailer& trailer = container_->trailer();
-  return read_bytes(files_, file_->handle(), FileOffset{trailer.begin}, trailer.length);
+  return container_->stored_trailer();
 }
 
 }  // namespace cframefs::frame

@@ -20,6 +20,7 @@ Result<AdvisoryLock> FrameWriter::lock() {
   if (has_name_) {
     target.side_car = directory_ ? kSparseSideCar : side_car_path(path_);
     target.guard = guard_path(path_);
+    target.lacks_side_car = !directory_ && options_.lacks_entry && options_.lacks_entry(target.side_car);
   }
   return AdvisoryLock::acquire(files_, target,
                                {options_.lock_timeout, options_.alone, past_frame_lock_, options_.stays_open});

@@ -8,6 +8,8 @@
 
 #include <grp.h>
 #include <linux/capability.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,6 +107,19 @@ ActingAs::~ActingAs() {
   set_group(0);
   take_all_capabilities();
   if (groups_changed_) static_cast<void>(set_groups(own_groups_));
+}
+
+bool CallersUmask::is_possible() {
+  thread_local const bool has_own = ::unshare(CLONE_FS) == 0;
+  return has_own;
+}
+
+CallersUmask::CallersUmask(const Caller& caller) {
+  if (caller.umask != 0 && is_possible()) before_ = ::umask(caller.umask);
+}
+
+CallersUmask::~CallersUmask() {
+  if (before_) ::umask(*before_);
 }
 
 }  // namespace cframefs::fs

@@ -1,5 +1,5 @@
 // Runs file operations with the identity of the caller: a new file belongs to the caller from the start, and
-// set-group-id directories, default ACLs and quotas work as without a mount.
+// set-group-id directories, default ACLs, the umask and quotas work as without a mount.
 //
 // The thread keeps the capabilities that bypass permission checks, unless Rights::callers is given: the kernel has
 // already checked the permissions of the caller. A daemon that is not root serves its own user only, and ActingAs does
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <sys/stat.h>
@@ -50,11 +51,30 @@ class ActingAs {
   std::vector<gid_t> own_groups_;
 };
 
-/// Calls `make`, which creates a file of `mode`, with the identity of the caller. A set-group-id bit stays only if the
-/// caller is in the group, which may be a supplementary one.
+/// Gives the calling thread the umask of a caller, so that the system applies it, or a default ACL in its place.
+///
+/// Thread safety, errors: as ActingAs.
+class CallersUmask {
+ public:
+  explicit CallersUmask(const Caller& caller);
+  ~CallersUmask();
+  CallersUmask(const CallersUmask&) = delete;
+  CallersUmask& operator=(const CallersUmask&) = delete;
+
+  /// Returns whether the calling thread has an umask of its own, and gives it one unless the system refuses. The
+  /// threads of a process have one umask otherwise.
+  static bool is_possible();
+
+ private:
+  std::optional<mode_t> before_;
+};
+
+/// Calls `make`, which creates a file of `mode`, with the identity of the caller, and with its umask if that is
+/// possible. A set-group-id bit stays only if the caller is in the group, which may be a supplementary one.
 template <class Make>
 auto as_caller(const Caller& caller, mode_t mode, Make make) {
   const ActingAs acting(caller, (mode & S_ISGID) != 0 ? ActingAs::Groups::all : ActingAs::Groups::primary);
+  const CallersUmask umask(caller);
   return make();
 }
 

@@ -68,14 +68,14 @@ codec::Result<std::shared_ptr<OpenFrame>> FrameWriters::share_frame(Node& node,
       if (is_committed && attempt < kShareAttempts) continue;
       return codec::Failure(opened.error());
     }
-    auto status = mount_.files.status((*opened)->handle());
-    if (!status) return codec::Failure(status.error());
     codec::MutexLock lock(node.mutex);
     frame = node.open_frame.lock();
     if (frame == stale) frame.reset();
     if (frame && frame->write_back()) return frame;
     if (frame) {
-      auto shared = mount_.files.status(frame->file()->handle());
+      const auto status = mount_.files.status((*opened)->handle());
+      if (!status) return codec::Failure(status.error());
+      const auto shared = mount_.files.status(frame->file()->handle());
       if (shared && shared->st_ino == status->st_ino && shared->st_dev == status->st_dev) return frame;
     }
     frame = std::make_shared<OpenFrame>(std::move(*opened));
@@ -129,6 +129,12 @@ class FrameWriters::FrameHost final : public WriteBackHost {
   frame::NewFrame choose_parameters(codec::ByteView first_chunk) override {
     return auto_params(writers_.mount_.options.new_frames, first_chunk);
   }
+  bool lacks_entry(const std::string& name) override {
+    const auto node = node_.lock();
+    // A rename of the frame waits for the commit that asks, so that this is the frame's directory.
+    const auto place = node ? writers_.mount_.nodes.place_of(node->id) : no_such_node();
+    return place && writers_.mount_.watcher.lacks(place->parent, name);
+  }
   void committed(const CommittedVersion& version) override {
     const auto node = node_.lock();
     const auto frame = frame_.lock();
@@ -146,13 +152,16 @@ class FrameWriters::FrameHost final : public WriteBackHost {
 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     const FrameOrigin& origin, FrameLocation place) {
-  const auto status = mount_.files.status(frame->file()->handle());
-  const bool is_blank = status && S_ISREG(status->st_mode) && status->st_size == 0;
+  const auto is_blank = [&] {
+    const auto status = mount_.files.status(frame->file()->handle());
+    return status && S_ISREG(status->st_mode) && status->st_size == 0;
+  };
   const bool may_become_array = mount_.options.b2nd == ArrayView::npy && NameMapper::has_array_suffix(place.name);
   FrameToWrite to_write{std::move(place), frame->file()};
   to_write.fresh = origin.is_new;
   to_write.is_open_for_writing = origin.file != nullptr && origin.file == to_write.frame;
-  to_write.has_placeholders = origin.is_new || is_blank;
+  if (to_write.is_open_for_writing) to_write.written = origin.written;
+  to_write.has_placeholders = origin.is_new || is_blank();
   to_write.may_become_array = may_become_array;
   auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame), to_write);
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;

@@ -25,6 +25,7 @@ struct FrameOrigin {
   bool is_new = false;                            // the mount has just created it
   std::shared_ptr<const frame::Descriptor> file;  // of a new frame, open for reading and writing; else, and if none
                                                   // can be kept, nullptr
+  NewContent written = {};                        // into `file`
 };
 
 class FrameWriters {

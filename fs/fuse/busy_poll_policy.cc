@@ -1,5 +1,7 @@
 #include "fs/fuse/busy_poll_policy.h"
 
+#include <algorithm>
+
 namespace cframefs::fs {
 namespace {
 
@@ -11,15 +13,16 @@ BusyPollPolicy::Clock::rep number(BusyPollPolicy::Time time) {
 
 bool BusyPollPolicy::on_request(int thread, Time now, bool was_queued) {
   const bool on_its_own = answering_.fetch_add(1) == 0;
+  const bool after_pause = Clock::duration(number(now) - free_since_.load()) > kSpinTime;
   if (is_leader(thread)) {
     busy_since_ = number(now);
     leader_queued_ = was_queued;
+    polls_ = !after_pause;
     return false;
   }
   if (!may_begin_) return false;
-  const Clock::duration pause(number(now) - free_since_.load());
-  if (!on_its_own || pause > kSpinTime) {
-    back_to_back_ = 0;
+  if (!on_its_own || after_pause) {
+    set_back();
     return false;
   }
   if (++back_to_back_ < (only_paused_ ? kReenterThreshold : kEnterThreshold)) return false;
@@ -27,13 +30,14 @@ bool BusyPollPolicy::on_request(int thread, Time now, bool was_queued) {
   if (!leader_.compare_exchange_strong(none, thread)) return false;
   slow_streak_ = 0;
   leader_queued_ = false;
+  polls_ = true;
   busy_since_ = number(now);
   return true;
 }
 
 bool BusyPollPolicy::on_reply(int thread, Time taken_at, Time now) {
   const bool took_long = now - taken_at > kSlowReply;
-  if (took_long) back_to_back_ = 0;
+  if (took_long) set_back();
   free_since_ = number(now);
   --answering_;
   if (!is_leader(thread)) return false;
@@ -44,15 +48,26 @@ bool BusyPollPolicy::on_reply(int thread, Time taken_at, Time now) {
 
 bool BusyPollPolicy::ends_overdue(Time now) {
   const int leader = leader_.load();
+  if (leader == kNone) return false;
   const Clock::rep since = busy_since_.load();
-  if (leader == kNone || since == 0 || Clock::duration(number(now) - since) <= kStallLimit) return false;
-  return end(leader);
+  const Clock::duration length(number(now) - (since == 0 ? free_since_.load() : since));
+  return length > (since == 0 ? Clock::duration(kLongPause) : Clock::duration(kStallLimit)) && resign(leader);
 }
 
-bool BusyPollPolicy::on_idle(int thread) {
+void BusyPollPolicy::on_poll(Time before, Time now) {
+  if (now - before > kCrowded) crowded_until_ = number(now + kCrowdedTime);
+}
+
+bool BusyPollPolicy::resign(int thread) {
   if (!end(thread)) return false;
   only_paused_ = true;
   return true;
+}
+
+void BusyPollPolicy::set_back() {
+  unsigned now = back_to_back_;
+  while (!back_to_back_.compare_exchange_weak(now, now - std::min(now, kSetback))) {
+  }
 }
 
 bool BusyPollPolicy::end(int thread) {

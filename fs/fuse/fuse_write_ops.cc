@@ -1,5 +1,6 @@
 // Requests that open files or change something.
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,10 +18,13 @@ constexpr mode_t kPrivileges = S_ISUID | S_ISGID;
 constexpr const char* kCapability = "security.capability";
 
 /// Returns true if writes through the handle may bypass the kernel's page cache. The kernel neither syncs after direct
-/// writes nor clears privileges, so handles with O_DSYNC and files with privileges use the page cache.
-bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHandle& handle) {
+/// writes nor clears privileges, so handles with O_DSYNC and files with privileges use the page cache. `mode_of_new`:
+/// of a file that was created for the handle, and has no capability.
+bool may_write_directly(FuseAdapter& adapter, const fuse_file_info& info, FileHandle& handle,
+                        std::optional<mode_t> mode_of_new) {
   if (!adapter.writes_directly() || handle.frame == nullptr) return false;
   if ((info.flags & O_ACCMODE) != O_WRONLY || (info.flags & O_DSYNC) != 0) return false;
+  if (mode_of_new) return (*mode_of_new & kPrivileges) == 0;
   const NodeId node = handle.node->id;
   const auto attributes = adapter.filesystem().attributes().of(node, &handle);
   return attributes && (attributes->status.st_mode & kPrivileges) == 0 &&
@@ -61,10 +65,12 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, 
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
-/// Fills the kernel's answer to an open, and transfers the handle to the open handles.
-void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
+/// Fills the kernel's answer to an open, and transfers the handle to the open handles. `mode_of_new`: as
+/// may_write_directly().
+void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle,
+               std::optional<mode_t> mode_of_new = std::nullopt) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
-  try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle); });
+  try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle, mode_of_new); });
   info->direct_io = handle->direct ? 1 : 0;
   info->noflush = handle->writable ? 0 : 1;
   try {
@@ -123,7 +129,7 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
                                                      *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
-  fill_open(adapter, info, std::move(created->handle));
+  fill_open(adapter, info, std::move(created->handle), created->attributes.status.st_mode);
   if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
     try_in_memory([&] { close_handle(adapter, info); });
     try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });

@@ -95,6 +95,7 @@ struct ServiceLoop::Worker {
   std::atomic<bool> waits{false};   // in read(2), or about to
   std::optional<pthread_t> serves;  // set while it serves; guarded by ServiceLoop::mutex_
   std::thread thread;               // used by run() and supervise() only
+  codec::CondVar called;            // the thread is spare, and waits to be called
   Receiver receiver;
   PendingRequest pending;
 };
@@ -183,7 +184,7 @@ void ServiceLoop::serve_requests(Worker& worker, int thread) {
       continue;
     }
     bool was_queued = false;
-    if (busy_poll_.is_leader(thread) && !poll_for_request(was_queued) && busy_poll_.on_idle(thread)) wake_all();
+    if (busy_poll_.is_leader(thread) && !poll_for_request(was_queued)) busy_poll_.on_idle();
     worker.waits = true;
     if (busy_poll_.is_parked(thread) || fuse_session_exited(session_) != 0) {
       worker.waits = false;
@@ -217,16 +218,19 @@ bool ServiceLoop::take_and_answer(Worker& worker, int thread, bool was_queued) {
   return true;
 }
 
-bool ServiceLoop::poll_for_request(bool& was_queued) const {
+bool ServiceLoop::poll_for_request(bool& was_queued) {
   pollfd request{fuse_session_fd(session_), POLLIN, 0};
   was_queued = poll(&request, 1, 0) != 0;
   if (was_queued) return true;
-  const BusyPollPolicy::Time end = BusyPollPolicy::Clock::now() + BusyPollPolicy::kSpinTime;
-  do {
+  BusyPollPolicy::Time now = BusyPollPolicy::Clock::now();
+  const BusyPollPolicy::Time end = now + BusyPollPolicy::kSpinTime;
+  while (now < end && busy_poll_.polls(now)) {
     // The calling program may need this processor.
     sched_yield();
+    const BusyPollPolicy::Time before = std::exchange(now, BusyPollPolicy::Clock::now());
+    busy_poll_.on_poll(before, now);
     if (poll(&request, 1, 0) != 0) return true;
-  } while (BusyPollPolicy::Clock::now() < end);
+  }
   return false;
 }
 
@@ -238,10 +242,10 @@ void ServiceLoop::stand_aside(int thread) {
 
 void ServiceLoop::be_spare(Worker& worker, int thread) {
   worker.receiver.give_back();
-  if (busy_poll_.on_idle(thread)) wake_all();
+  if (busy_poll_.resign(thread)) wake_all();
   codec::MutexLock lock(mutex_);
   while (roster_.is_spare(thread) && fuse_session_exited(session_) == 0)
-    changed_.wait(mutex_);
+    worker.called.wait(mutex_);
 }
 
 void ServiceLoop::supervise() {
@@ -260,10 +264,12 @@ void ServiceLoop::supervise() {
     quiet = roster_.is_busy() ? 0 : quiet + 1;
     const bool examines = now >= next_examination;
     if (examines) next_examination = now + kExamination;
-    bool calls = busy_poll_.ends_overdue(now);
+    if (busy_poll_.ends_overdue(now)) wake_all();
     for (const int thread : roster_.look(now)) {
-      if (workers_[static_cast<std::size_t>(thread)]->thread.joinable()) {
-        calls = true;
+      Worker& worker = *workers_[static_cast<std::size_t>(thread)];
+      if (worker.thread.joinable()) {
+        codec::MutexLock lock(mutex_);
+        worker.called.notify_all();
       } else if (!start(thread)) {
         roster_.not_started(thread);
       }
@@ -273,7 +279,6 @@ void ServiceLoop::supervise() {
       workers_[i]->receiver.free_idle();
       if (examines) workers_[i]->pending.look();
     }
-    if (calls) wake_all();
   }
 }
 
@@ -316,6 +321,9 @@ void ServiceLoop::wake_all() {
   codec::MutexLock lock(mutex_);
   changed_.notify_all();
   taken_.notify_all();
+  if (fuse_session_exited(session_) == 0) return;
+  for (const auto& worker : workers_)
+    worker->called.notify_all();
 }
 
 }  // namespace cframefs::fs

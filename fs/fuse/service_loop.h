@@ -54,7 +54,7 @@ class ServiceLoop {
   void serve_requests(Worker& worker, int thread);
   bool take_and_answer(Worker& worker, int thread, bool was_queued);
   /// Polls for a request, as the leader. Returns true if one has come; sets `was_queued` if it was already pending.
-  bool poll_for_request(bool& was_queued) const;
+  bool poll_for_request(bool& was_queued);
   /// Waits until no other thread is the leader, or the session exits.
   void stand_aside(int thread);
   /// Waits until the roster calls the thread, or the session exits.
@@ -65,6 +65,7 @@ class ServiceLoop {
   void sleep_until_request() REQUIRES(mutex_);
   void wake_supervisor();
   void kick_others(int thread);
+  /// Wakes the supervisor and the parked threads; the spare ones, too, if the session exits.
   void wake_all();
 
   fuse_session* const session_;
@@ -78,7 +79,7 @@ class ServiceLoop {
   std::atomic<bool> sleeps_{false};  // the supervisor sleeps until a request is taken
   codec::Mutex mutex_;
   IdleSchedule idle_ GUARDED_BY(mutex_);
-  codec::CondVar changed_;  // parked and spare threads wait for a change of roles
+  codec::CondVar changed_;  // parked threads wait for the end of a leadership
   codec::CondVar taken_;    // the supervisor waits for a request to be taken
 };
 

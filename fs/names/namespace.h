@@ -62,12 +62,14 @@ class Namespace {
     struct stat status {};  // by its descriptor
     bool is_frame = false;
     std::shared_ptr<const frame::Descriptor> file;  // as NewFile::file
+    NewContent written;                             // as NewFile::written
     Attributes attributes;
   };
   /// Its file on disk.
   struct NewFile {
     EntryStat entry;
     std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr if it is no frame
+    NewContent written = {};                        // of a frame
   };
   /// A node and the state of its file.
   struct VersionedNode {
@@ -83,7 +85,8 @@ class Namespace {
       REQUIRES(mount_.changes);
   codec::Result<NewFile> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
   codec::Result<frame::OpenFile> create_to_write(const HeldDirectory& directory, const std::string& name, mode_t mode);
-  /// Returns the mode of a new entry in the directory: applies the caller's umask unless there is a default ACL.
+  /// Returns the mode with which as_caller() creates an entry in the directory: without the bits of the caller's umask
+  /// if the thread cannot have that umask, unless there is a default ACL.
   mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
   /// Opens a created file. stale: another file has replaced it.
   codec::Result<std::unique_ptr<FileHandle>> open_created(NewEntry& entry, int flags);

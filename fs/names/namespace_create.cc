@@ -7,6 +7,7 @@
 
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/io/free_name.h"
+#include "frame/io/system_version.h"
 #include "fs/names/namespace.h"
 #include "fs/write/frame_defaults.h"
 
@@ -60,6 +61,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   if (!file) return not_created(file.error(), flags);
   entry.status = file->entry.status;
   entry.file = std::move(file->file);
+  entry.written = std::move(file->written);
   auto attributes = lookups_.enter_created({parent, entry.name}, file->entry);
   if (!attributes) {
     take_back(entry);
@@ -70,7 +72,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
 }
 
 mode_t Namespace::mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller) {
-  if (caller.umask == 0) return mode;
+  if (caller.umask == 0 || CallersUmask::is_possible()) return mode;
   const bool has_default = mount_.files.get_attribute(directory->handle(), kDefaultAcl).has_value();
   return has_default ? mode : mode & ~caller.umask;
 }
@@ -84,22 +86,24 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   auto file = std::make_shared<const frame::Descriptor>(mount_.files, *fd);
   frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
   if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
-  auto done = mount_.files.pwrite(file->handle(), frame::empty_frame(empty), frame::FileOffset{0});
+  std::vector<std::uint8_t> image = frame::empty_frame(empty);
+  auto done = mount_.files.pwrite(file->handle(), image, frame::FileOffset{0});
   if (done && (mode & ~kRights) != 0) {
     // Set these bits after the write, which would have cleared them.
     const auto made = mount_.files.status(file->handle());
     done = made ? mount_.files.change_mode(file->handle(), (made->st_mode & kRights) | (mode & ~kRights))
                 : codec::Failure(made.error());
   }
+  // No other program changes the file before it has its name.
+  const auto made = done ? mount_.files.status(file->handle()) : codec::Failure(done.error());
   // The frame gets its name once it is complete.
-  const auto given = done ? frame::give_free_name(mount_.files, directory->handle(), temporary, name)
-                          : codec::Result<frame::NameGiven>(codec::Failure(done.error()));
+  const auto given = made ? frame::give_free_name(mount_.files, directory->handle(), temporary, name)
+                          : codec::Result<frame::NameGiven>(codec::Failure(made.error()));
   if (!given) {
     static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
     return codec::Failure(given.error());
   }
-  const auto made = mount_.files.status(file->handle());
-  const auto named = made ? mount_.files.status_at(directory->handle(), name) : made;
+  const auto named = mount_.files.status_at(directory->handle(), name);
   if (!named) return codec::Failure(named.error());
   if (named->st_ino != made->st_ino || named->st_dev != made->st_dev) {
     if (!may_be_one_file(*made, *named)) return codec::stale("another file has taken its name");
@@ -107,7 +111,8 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   }
   // What is written through this descriptor may not show in what the name shows, as on bindfs: open the name.
   if (*given == frame::NameGiven::by_link) file.reset();
-  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file)};
+  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
+                 NewContent{std::move(image), frame::version_of(*made)}};
 }
 
 /// Creates a file for a frame, open for reading and writing.
@@ -146,7 +151,7 @@ codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(NewEntry& ent
   if (!entry.is_frame) return files_.open(entry.attributes.node, flags);
   // Without the descriptor, opening frees descriptors that are not in use.
   if (entry.file && mount_.reserve.is_kept_back(mount_.files, entry.file->handle())) entry.file.reset();
-  return files_.open_new_frame(std::move(handle), flags, {true, std::move(entry.file)});
+  return files_.open_new_frame(std::move(handle), flags, {true, std::move(entry.file), std::move(entry.written)});
 }
 
 void Namespace::take_back(const NewEntry& entry) {

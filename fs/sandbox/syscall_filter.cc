@@ -165,7 +165,6 @@ constexpr const char* kAttacks[] = {"execve",
                                     "pivot_root",
                                     "chroot",
                                     "setns",
-                                    "unshare",
                                     "bpf",
                                     "perf_event_open",
                                     "userfaultfd",
@@ -323,6 +322,9 @@ Result<void> filter_daemon(Unexpected unexpected) {
   filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
   filter.add(kEnds, "fork");
   filter.add(kEnds, "vfork");
+  // A thread takes an umask of its own (CallersUmask), and nothing that an attacker needs.
+  filter.permit("unshare", is(0, CLONE_FS));
+  filter.add(kEnds, "unshare", is_not(0, CLONE_FS));
   // The system log.
   filter.permit("socket", is(0, AF_UNIX));
   filter.add(kEnds, "socket", is_not(0, AF_UNIX));

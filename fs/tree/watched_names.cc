@@ -4,6 +4,7 @@
 #include <random>
 
 #include "frame/base/xxh3.h"
+#include "fs/tree/name_mapping.h"
 
 namespace cframefs::fs {
 namespace {
@@ -67,6 +68,7 @@ bool WatchedNames::is_listed(std::uint64_t directory) const {
 }
 
 bool WatchedNames::lacks(std::uint64_t directory, std::string_view name) const {
+  if (NameMapper::is_temporary(name)) return false;
   const std::uint64_t wanted = digest(name);
   codec::MutexLock lock(mutex_);
   const auto found = directories_.find(directory);
@@ -96,8 +98,9 @@ void WatchedNames::end_listing(std::uint64_t directory, std::uint64_t number, co
     listed.worthwhile = names == nullptr ? kPatience * listed.worthwhile : kNever;
     return;
   }
-  for (const std::string& name : *names)
-    add(listed, digest(name));
+  for (const std::string& name : *names) {
+    if (!NameMapper::is_temporary(name)) add(listed, digest(name));
+  }
   listed.worthwhile = kFewLooks + names->size() / kNamesForALook;
   listed.state = State::listed;
 }

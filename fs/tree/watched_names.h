@@ -8,7 +8,8 @@
 //
 // While a directory is listed, the table has at least the names that were there at the last Watcher::catch_up(): names
 // that appear are added; those that vanish stay, and cost one look at the disk. The table keeps digests of names, with
-// a seed that no other program knows. Two names with one digest cost a look at the disk, too.
+// a seed that no other program knows. Two names with one digest cost a look at the disk, too. Names of temporary files
+// are not in the table, and no directory is said to lack one.
 //
 // A directory is listed once a listing costs less than the look-ups that found nothing in it. Directories of one mount
 // have kMostNames together; one that has more is never listed.
@@ -49,8 +50,10 @@ class WatchedNames {
   /// Counts looks at the disk. Returns a number for end_listing() if the caller is to list the directory now, else 0.
   std::uint64_t begin_listing(std::uint64_t directory, std::size_t looks);
   /// Ends a listing with all names that the directory had after begin_listing(), or without a result (nullptr).
+  /// `names`: may have names of temporary files.
   void end_listing(std::uint64_t directory, std::uint64_t number, const std::vector<std::string>* names);
 
+  /// Not for temporary files.
   void appeared(std::uint64_t directory, std::string_view name);
   void vanished(std::uint64_t directory);
   /// Forgets the names of all directories: events were lost.

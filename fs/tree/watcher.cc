@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "fs/tree/name_mapping.h"
 #include "fs/util/no_memory.h"
 
 namespace cframefs::fs {
@@ -171,6 +172,12 @@ void Watcher::catch_up() {
   }
 }
 
+bool Watcher::lacks(std::uint64_t directory, const std::string& name) {
+  if (!names_.is_listed(directory)) return false;
+  catch_up();
+  return names_.lacks(directory, name);
+}
+
 void Watcher::take_events(std::size_t length) {
   codec::MutexLock lock(mutex_);
   for (std::size_t at = 0; at + sizeof(inotify_event) <= length;) {
@@ -197,7 +204,12 @@ void Watcher::take_event(std::size_t at) {
     directories_.erase(directory);
     return;
   }
-  const std::string name(event.len > 0 ? buffer_.data() + at + sizeof event : "");
+  std::string name(event.len > 0 ? buffer_.data() + at + sizeof event : "");
+  if (NameMapper::is_temporary(name)) {
+    // No name of the mount: only the directory has changed. The mount's own commits and creations make many.
+    changes_.try_emplace({directory->second, ""}, false);
+    return;
+  }
   if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) names_.appeared(directory->second, name);
   if ((event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0) names_.vanished(directory->second);
   bool& entry = changes_[{directory->second, name}];

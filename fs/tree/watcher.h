@@ -52,6 +52,8 @@ class Watcher {
   void forget(std::uint64_t directory);
   /// Tells the names all changes that are reported so far. Changes are still reported by the watcher's thread.
   void catch_up() EXCLUDES(order_, mutex_);
+  /// Returns true if the directory is known to have no entry `name` on disk now.
+  bool lacks(std::uint64_t directory, const std::string& name);
   /// Returns the names in the watched directories.
   WatchedNames& names() { return names_; }
 

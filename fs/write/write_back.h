@@ -80,6 +80,12 @@ struct FrameLocation {
   std::string path;  // relative to the source, for messages
 };
 
+/// What the mount has just written into a new file.
+struct NewContent {
+  std::vector<std::uint8_t> image;  // the whole content; empty: unknown
+  frame::FileVersion version;       // of the file when it had got this content
+};
+
 /// A frame to be opened for writing.
 struct FrameToWrite {
   FrameLocation place;
@@ -88,6 +94,8 @@ struct FrameToWrite {
   bool fresh = false;
   /// `frame` is open for reading and writing.
   bool is_open_for_writing = false;
+  /// Of a frame that is open for writing.
+  NewContent written = {};
   /// Its parameters are placeholders: the host chooses them when the first data are known.
   bool has_placeholders = false;
   /// It has the name of an array that shows as a .npy file: if it is empty, what a program writes may make it one.
@@ -222,7 +230,7 @@ class WriteBack {
   WriteBack(WriteBackShared& shared, std::unique_ptr<WriteBackHost> host, const FrameToWrite& frame);
 
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh,
-                                  bool is_open_for_writing = false);
+                                  bool is_open_for_writing = false, codec::ByteView image = {});
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
   bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
   /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that

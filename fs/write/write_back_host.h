@@ -43,6 +43,8 @@ class WriteBackHost {
       std::shared_ptr<const frame::Container> container, const std::string& path) = 0;
   /// Returns the parameters of a new frame, given the bytes of its first chunk of data, if any is known.
   virtual frame::NewFrame choose_parameters(codec::ByteView first_chunk) = 0;
+  /// Returns true if the mount knows, without asking the disk, that the frame's directory has no such entry now.
+  virtual bool lacks_entry(const std::string& /*name*/) { return false; }
   virtual void committed(const CommittedVersion& version) = 0;
   /// Called when a clean file becomes dirty.
   virtual void became_dirty() = 0;

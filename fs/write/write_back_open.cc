@@ -29,13 +29,21 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
                                                           const FrameToWrite& frame) {
   const std::shared_ptr<WriteBack> file(new WriteBack(shared, std::move(host), frame));
   const std::lock_guard commits(file->commit_mutex_);
-  if (auto opened = file->open_writer(frame.frame, frame.fresh, frame.is_open_for_writing); !opened)
-    return codec::Failure(opened.error());
-  codec::MutexLock lock(file->mutex_);
-  if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
-  file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
-  if (file->may_become_array_ && !file->array_ && file->dirty_.size() == 0) file->head_.truncated(true);
-  return file;
+  for (codec::ByteView image = frame.written.image;; image = {}) {
+    if (auto opened = file->open_writer(frame.frame, frame.fresh, frame.is_open_for_writing, image); !opened)
+      return codec::Failure(opened.error());
+    codec::MutexLock lock(file->mutex_);
+    if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
+    if (!image.empty() && !file->has_same_content(frame.written.version)) {
+      // Another program has changed the file since: read it. The first writer would release the lock of the second.
+      file->writer_.reset();
+      file->identity_ = {};
+      continue;
+    }
+    file->dirty_ = DirtyLayer(file->layer_unit(), file->size_below());
+    if (file->may_become_array_ && !file->array_ && file->dirty_.size() == 0) file->head_.truncated(true);
+    return file;
+  }
 }
 
 std::uint64_t WriteBack::layer_unit() const {
@@ -44,17 +52,18 @@ std::uint64_t WriteBack::layer_unit() const {
 }
 
 codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh,
-                                           bool is_open_for_writing) {
+                                           bool is_open_for_writing, codec::ByteView image) {
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
   options.checksums = shared_.checksums;
   options.sparse_registry = shared_.sparse_registry;
+  options.lacks_entry = [this](const std::string& name) { return host_->lacks_entry(name); };
   const auto open = [&] {
     const frame::OpenFile directory = place_.directory->handle();
     return is_open_for_writing
                ? frame::FrameWriter::open_shared(shared_.files, directory, place_.name, frame, shared_.index_cache,
-                                                 options)
+                                                 options, image)
                : frame::FrameWriter::open(shared_.files, directory, place_.name, frame, shared_.index_cache, options);
   };
   auto writer = open();

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -9,6 +10,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "tests/fs/written_filesystem.h"
 
@@ -40,7 +43,7 @@ TEST_F(NamespaceTest, ANameThatIsTakenIsRefused) {
   EXPECT_EQ(errno_of(filesystem_->names().make_directory(kRootNode, "x.b2frame", 0755, {})), EEXIST);
 }
 
-/// Counts what the test's own thread opens and which names it looks at; the watcher's thread looks, too.
+/// Counts what the test's own thread asks; the watcher's thread asks, too.
 class CountedFiles final : public test::ForwardingFiles {
  public:
   codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
@@ -60,8 +63,32 @@ class CountedFiles final : public test::ForwardingFiles {
     count(looks);
     return ForwardingFiles::status_at(dir, path);
   }
+  codec::Result<struct stat> status(frame::OpenFile file) override {
+    count(statuses);
+    return ForwardingFiles::status(file);
+  }
+  codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
+    count(reads);
+    return ForwardingFiles::pread(file, into, at);
+  }
+  codec::Result<std::string> get_attribute(frame::OpenFile file, const std::string& name) override {
+    count(attributes);
+    return ForwardingFiles::get_attribute(file, name);
+  }
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
+    auto done = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+    if (after_rename) after_rename();
+    return done;
+  }
+  void begin() { opens = looks = statuses = reads = attributes = 0; }
+
   int opens = 0;
   int looks = 0;
+  int statuses = 0;
+  int reads = 0;
+  int attributes = 0;
+  std::function<void()> after_rename;
 
  private:
   void count(int& calls) const {
@@ -76,12 +103,18 @@ class CreateCosts : public NamespaceTest {
     files_ = &counted_;
     NamespaceTest::SetUp();
   }
+  /// Looks for missing names until the root directory is listed.
+  void list_root() {
+    make("x", "text");
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(node_of("absent" + std::to_string(i)), 0U);
+  }
   CountedFiles counted_;
 };
 
 TEST_F(CreateCosts, AFrameIsOpenedOnceAndItsNameIsLookedUpOnce) {
   make("before", "text");
-  counted_.opens = counted_.looks = 0;
+  counted_.begin();
   auto made = filesystem_->names().create(kRootNode, "x", O_WRONLY | O_CREAT, 0644, {});
   ASSERT_TRUE(made);
   EXPECT_EQ(counted_.opens, 1);
@@ -94,9 +127,7 @@ TEST_F(CreateCosts, AFrameIsOpenedOnceAndItsNameIsLookedUpOnce) {
 }
 
 TEST_F(CreateCosts, NamesThatAWatchedDirectoryLacksAreNotLookedFor) {
-  make("x", "text");
-  for (int i = 0; i < 100; ++i)
-    EXPECT_EQ(node_of("absent" + std::to_string(i)), 0U);
+  list_root();
   counted_.looks = 0;
   EXPECT_EQ(node_of("absent"), 0U);
   EXPECT_EQ(counted_.looks, 0);
@@ -108,6 +139,57 @@ TEST_F(CreateCosts, NamesThatAWatchedDirectoryLacksAreNotLookedFor) {
   EXPECT_NE(node_of("absent"), 0U);
   ASSERT_EQ(::unlink((directory_.path() / "absent.b2frame").c_str()), 0);
   EXPECT_EQ(node_of("absent"), 0U);
+}
+
+TEST_F(CreateCosts, AFrameThatTheMountHasWrittenIsNotReadAgain) {
+  list_root();
+  counted_.begin();
+  auto made = filesystem_->names().create(kRootNode, "y", O_WRONLY | O_CREAT, 0666, {::getuid(), ::getgid(), 0, 022});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->attributes.status.st_mode & 07777U, 0644U);
+  EXPECT_EQ(counted_.reads, 0);
+  EXPECT_EQ(counted_.attributes, 0) << "the system applies the umask, or a default ACL";
+  // The directory; the file before it has its name, and as what the writer takes over.
+  EXPECT_EQ(counted_.statuses, 1 + 3);
+  ASSERT_TRUE(write(*made->handle, 0, "text"));
+  counted_.begin();
+  ASSERT_TRUE(filesystem_->files().flush(*made->handle));
+  // The header before the commit and before the switch, and the new state as a reader finds it.
+  EXPECT_EQ(counted_.reads, 3);
+  EXPECT_EQ(counted_.looks, 2) << "whether the name still is that of the file";
+  EXPECT_EQ(counted_.opens, 0) << "the directory is known to have no lock file";
+  filesystem_->files().release(std::move(made->handle));
+  EXPECT_EQ(content("y"), "text");
+}
+
+TEST_F(CreateCosts, AFrameThatAnotherProgramChangesOnceItHasItsNameIsReadAgain) {
+  make("theirs", "their text");
+  const auto theirs = test::file_bytes(directory_.path() / "theirs.b2frame");
+  counted_.after_rename = [&] { directory_.write("x.b2frame", theirs); };
+  auto handle = create("x");
+  counted_.after_rename = nullptr;
+  ASSERT_NE(handle, nullptr);
+  EXPECT_EQ(read(*handle), "their text");
+  ASSERT_TRUE(write(*handle, 0, "YOUR"));
+  ASSERT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content("x"), "YOURr text");
+}
+
+TEST_F(CreateCosts, ALockFileThatAnotherProgramMakesInAListedDirectoryIsFound) {
+  options_.lock_timeout = 0.01;
+  remount();
+  list_root();
+  auto handle = create("y");
+  ASSERT_TRUE(write(*handle, 0, "text"));
+  directory_.write("y.b2frame.b2lock", std::vector<std::uint8_t>(16));
+  {
+    const int other = ::open((directory_.path() / "y.b2frame.b2lock").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::flock(other, LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), EBUSY);
+    ::close(other);
+  }
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(test::file_bytes(directory_.path() / "y.b2frame.b2lock")[8], 1) << "its counter of changes";
 }
 
 TEST_F(NamespaceTest, ACreatedFileShowsTheAttributesOfTheNextStat) {

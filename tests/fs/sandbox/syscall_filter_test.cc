@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -64,6 +65,9 @@ TEST(SyscallFilter, ADaemonServesAndStartsNothing) {
   EXPECT_EQ(outcome(daemon_filter, [] { return maps(PROT_READ | PROT_WRITE); }), kPossible);
   EXPECT_EQ(outcome(daemon_filter, [] { return ::socket(AF_UNIX, SOCK_DGRAM, 0) >= 0; }), kPossible);
   EXPECT_EQ(outcome(daemon_filter, starts_thread), kPossible);
+  EXPECT_EQ(outcome(strict_daemon_filter, [] { return ::unshare(CLONE_FS) == 0; }), kPossible) << "for an umask";
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::unshare(CLONE_NEWNS) == 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(daemon_filter, [] { return ::unshare(CLONE_FS | CLONE_NEWUSER) == 0; }), -SIGSYS);
   EXPECT_EQ(outcome(daemon_filter, [] { return maps(PROT_READ | PROT_EXEC); }), ENOSYS);
   EXPECT_EQ(outcome(daemon_filter, [] { return ::syscall(SYS_userfaultfd, 0) >= 0; }), -SIGSYS);
   EXPECT_EQ(outcome(daemon_filter, [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; }), -SIGSYS);

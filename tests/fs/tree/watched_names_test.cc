@@ -96,6 +96,14 @@ TEST_F(WatchedNamesTest, ADirectoryThatMayBeEmptyIsListedAnew) {
   EXPECT_FALSE(names_.is_listed(kDirectory));
 }
 
+TEST_F(WatchedNamesTest, TemporaryFilesAreNotInTheTable) {
+  list({"a", ".cframefs-tmp.1.b2frame", ".cframefs-tmp.2.b2frame"});
+  EXPECT_FALSE(lacks(".cframefs-tmp.1.b2frame"));
+  EXPECT_FALSE(lacks(".cframefs-tmp.3.b2frame")) << "the table does not know";
+  names_.vanished(kDirectory);
+  EXPECT_FALSE(names_.is_listed(kDirectory)) << "the directory may be empty";
+}
+
 TEST_F(WatchedNamesTest, ADirectoryThatCannotBeListedIsTriedAgainMuchLater) {
   names_.follow(kDirectory);
   names_.end_listing(kDirectory, begin(), nullptr);

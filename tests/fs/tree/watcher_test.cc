@@ -75,6 +75,16 @@ TEST_F(WatcherTest, EachChangedNameIsReported) {
     wait_for_report_of("f" + std::to_string(i));
 }
 
+TEST_F(WatcherTest, TemporaryFilesAreReportedAsChangesOfTheDirectory) {
+  directory_.write(".cframefs-tmp.1.b2frame", {});
+  wait_for_report_of("");
+  directory_.write(".cframefs-tmp.2.b2frame", {});
+  directory_.write("last", {});
+  wait_for_report_of("last");
+  EXPECT_EQ(reports_of(".cframefs-tmp.1.b2frame"), 0);
+  EXPECT_EQ(reports_of(".cframefs-tmp.2.b2frame"), 0);
+}
+
 TEST_F(WatcherTest, ChangesOfNamesAreKnownOnceTheirCallHasReturned) {
   const std::vector<std::string> some{"a", "b", "c"};  // so that the first rename does not leave it empty
   watcher_.names().end_listing(kDirectory, watcher_.names().begin_listing(kDirectory, WatchedNames::kFewLooks), &some);
