@@ -13,4 +13,8 @@ codec::Result<void> reduce_capabilities();
 /// Gives up all capabilities, for ever, in a thread that does not act for callers.
 void drop_capabilities();
 
+/// Makes a thread of root open files with the rights of another user (65534), so that it reads only what every user
+/// may. Nothing to do for other users.
+void read_as_other_user();
+
 }  // namespace cframefs::fs
