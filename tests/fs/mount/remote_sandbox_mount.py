@@ -84,9 +84,10 @@ class Holes(Confined):
         return int(line[0].split()[1])
 
     def test_the_holes_are_open_without_it(self):
+        ended = ENDED if os.geteuid() == 0 else [hole for hole in ENDED if hole != "mount"]
         with self.with_holes("sandbox=off") as mount:
             for place in ("serve", "fetch"):
-                for hole in (*REFUSED, *ENDED, "connect", "port", "bind", "listen", "signal"):
+                for hole in (*REFUSED, *ended, "connect", "port", "bind", "listen", "signal"):
                     self.assertEqual(self.go_through(mount, f"{place}-{hole}"), 0, (place, hole))
 
     def test_a_call_elsewhere_is_refused(self):
