@@ -147,6 +147,7 @@ bool goes_through(const std::string& hole) {
   if (hole == "relative") return with_socket(IPPROTO_MPTCP, [](int) { return true; });
   if (hole == "bind") return binds();
   if (hole == "listen") return listens();
+  if (hole == "names") return opens("/etc/hosts", O_RDONLY);
   if (hole == "secret") return opens("/etc/shadow", O_RDONLY);
   if (hole == "mount") return mounts();
   if (hole == "trace") return traces();
@@ -154,9 +155,9 @@ bool goes_through(const std::string& hole) {
   return false;
 }
 
-constexpr std::array<const char*, 17> kHoles = {"read",     "overwrite", "create",  "remove", "signal", "code",
+constexpr std::array<const char*, 18> kHoles = {"read",     "overwrite", "create",  "remove", "signal", "code",
                                                 "fork",     "execute",   "connect", "mount",  "trace",  "port",
-                                                "relative", "fast",      "listen",  "secret", "bind"};
+                                                "relative", "fast",      "listen",  "secret", "bind",   "names"};
 
 /// Goes through the holes that are open at a place.
 void go_through_open(const std::string& place) {
