@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 
 #include "frame/base/suffixes.h"
+#include "frame/base/utf8_sanitize.h"
 #include "frame/remote/access/authorizers.h"
 #include "frame/remote/access/s3_service.h"
+#include "frame/remote/access/service_credentials.h"
 #include "frame/remote/access/system_surroundings.h"
 #include "frame/remote/http/address.h"
 #include "frame/remote/http/curl_transport.h"
+#include "frame/remote/http/network_needs.h"
 #include "frame/remote/http/percent_encoding.h"
 #include "frame/remote/http/remote_requests.h"
 #include "frame/remote/index_builder.h"
@@ -27,6 +32,7 @@
 #include "frame/remote/listings/remote_heads.h"
 #include "frame/remote/listings/web_listing.h"
 #include "frame/remote/objects/disk_cache.h"
+#include "frame/remote/remote_confinement.h"
 
 namespace cframefs::frame {
 
@@ -52,32 +58,53 @@ RequestPatience patience_of(milliseconds timeout) {
 class OpeningRequests final : public Requests {
  public:
   OpeningRequests(HttpTransport& transport, Authorizer& authorizer, milliseconds timeout)
-      : opening_(transport, authorizer, patience_of(std::min(timeout, kMostOpening))),
-        serving_(transport, authorizer, patience_of(timeout)) {}
+      : make_([&transport, &authorizer](milliseconds patience) {
+          return std::make_unique<RemoteRequests>(transport, authorizer, patience_of(patience));
+        }),
+        timeout_(timeout),
+        opening_(make_(std::min(timeout, kMostOpening))),
+        serving_(make_(timeout)) {}
 
   std::future<Result<HttpAnswer>> start(HttpRequest request) override {
-    return (is_open_ ? serving_ : opening_).start(std::move(request));
+    return (is_open_ ? *serving_ : *opening_).start(std::move(request));
   }
   ServerCounts counts() const override {
-    ServerCounts all = serving_.counts();
-    const ServerCounts opening = opening_.counts();
-    all.requests += opening.requests;
-    all.retries += opening.retries;
-    all.hedges += opening.hedges;
-    all.bytes += opening.bytes;
+    ServerCounts all = before_;
+    add(all, serving_->counts());
+    add(all, opening_->counts());
     return all;
   }
   void note_open() { is_open_ = true; }
+  /// Waits for the answers to all requests, and ends the threads that serve them. The next request starts new ones.
+  /// REQUIRES: no other thread uses this.
+  void end_threads() {
+    for (auto* const requests : {&opening_, &serving_}) {
+      while (!(*requests)->is_idle())
+        std::this_thread::sleep_for(milliseconds(1));
+      add(before_, (*requests)->counts());
+      *requests = make_(timeout_);
+    }
+  }
   void stop() {
-    opening_.stop();
-    serving_.stop();
+    opening_->stop();
+    serving_->stop();
   }
 
  private:
   static constexpr milliseconds kMostOpening{10'000};
 
-  RemoteRequests opening_;
-  RemoteRequests serving_;
+  static void add(ServerCounts& all, const ServerCounts& more) {
+    all.requests += more.requests;
+    all.retries += more.retries;
+    all.hedges += more.hedges;
+    all.bytes += more.bytes;
+  }
+
+  const std::function<std::unique_ptr<RemoteRequests>(milliseconds)> make_;
+  const milliseconds timeout_;
+  std::unique_ptr<RemoteRequests> opening_;
+  std::unique_ptr<RemoteRequests> serving_;
+  ServerCounts before_;  // of requests before end_threads()
   std::atomic<bool> is_open_{false};
 };
 
@@ -205,9 +232,10 @@ Result<ServerTree> tree_of(const Address& address, const ServerAccess& access, c
 
 class ServerSource final : public RemoteSource {
  public:
-  ServerSource(Address address, const RemoteOptions& options)
+  /// `certificates`: as CurlOptions.
+  ServerSource(Address address, const RemoteOptions& options, std::string certificates)
       : address_(std::move(address)),
-        transport_({.ca_file = options.ca_file}),
+        transport_({.certificates = std::move(certificates)}),
         ttl_(std::chrono::duration_cast<std::chrono::seconds>(options.ttl)) {}
   ~ServerSource() override { stop(); }
   ServerSource(const ServerSource&) = delete;
@@ -222,6 +250,7 @@ class ServerSource final : public RemoteSource {
     auto access = access_of(address_, options, surroundings_, transport_);
     if (!access) return Failure(access.error());
     authorizer_ = std::move(access->authorizer);
+    served_url_ = access->service ? access->service->origin() : address_.url();
     requests_ =
         std::make_unique<OpeningRequests>(transport_, authorizer_ ? *authorizer_ : no_authorizer(), options.timeout);
     heads_ = std::make_unique<RemoteHeads>(*requests_, ttl_, std::chrono::steady_clock::now, store());
@@ -276,6 +305,14 @@ class ServerSource final : public RemoteSource {
     const auto answer = uploading.send(std::move(request));
     return answer ? Result<void>() : Failure(answer.error());
   }
+  Result<void> confine(RemoteConfinement confinement) override {
+    const auto ports = needed_ports();
+    load_resolvers();
+    surroundings_.confine(std::move(confinement.open_file), std::move(confinement.run_program));
+    requests_->end_threads();
+    return transport_.confine(confinement.restricts_ports ? ports : std::vector<std::uint16_t>(),
+                              [&] { return confinement.enter(network_files(), ports); });
+  }
   void stop() override {
     if (requests_) requests_->stop();
     transport_.stop();
@@ -283,10 +320,28 @@ class ServerSource final : public RemoteSource {
 
  private:
   RangeStore& store() { return disk_ ? *disk_ : no_store(); }
+  /// Returns the ports of servers: of the source, where it redirects to, of what gives credentials, of proxies.
+  std::vector<std::uint16_t> needed_ports() {
+    constexpr std::uint16_t kNames = 53;  // long answers of name servers come by TCP
+    constexpr std::uint16_t kHttp = 80;
+    constexpr std::uint16_t kHttps = 443;
+    std::vector<std::uint16_t> ports = {kNames, kHttp, kHttps, port_of(served_url_)};
+    const auto add = [&ports](const std::vector<std::uint16_t>& more) {
+      ports.insert(ports.end(), more.begin(), more.end());
+    };
+    add(transport_.redirect_ports());
+    add(proxy_ports());
+    if (address_.scheme == Address::Scheme::s3 && authorizer_) {
+      for (const std::string& url : credential_addresses(surroundings_))
+        ports.push_back(port_of(url));
+    }
+    ports.erase(std::remove(ports.begin(), ports.end(), 0), ports.end());
+    return ports;
+  }
   ObjectReading reading() { return {*requests_, memory_, store()}; }
 
   const Address address_;
-  const SystemSurroundings surroundings_;
+  SystemSurroundings surroundings_;
   CurlTransport transport_;
   const std::chrono::seconds ttl_;
   FetchedRanges memory_;
@@ -297,8 +352,17 @@ class ServerSource final : public RemoteSource {
   std::unique_ptr<Listing> listing_;
   std::unique_ptr<CachingListing> caching_;
   std::unique_ptr<RemoteFiles> files_;
+  std::string served_url_;  // of the source, or of its bucket's service
   std::string root_;
 };
+
+/// Returns the certificates of the file that the user names; empty if the user names none.
+Result<std::string> certificates_of(const std::string& file) {
+  if (file.empty()) return std::string();
+  auto text = SystemSurroundings().file(file);
+  if (text && text->empty()) return codec::invalid("ca_file: " + printable(file) + " is empty");
+  return text;
+}
 
 }  // namespace
 
@@ -309,7 +373,9 @@ Result<std::unique_ptr<RemoteSource>> RemoteSource::open(const std::string& addr
   };
   auto parsed = parse_address(address);
   if (!parsed) return named(parsed.error());
-  auto source = std::make_unique<ServerSource>(std::move(*parsed), options);
+  auto certificates = certificates_of(options.ca_file);
+  if (!certificates) return named(certificates.error());
+  auto source = std::make_unique<ServerSource>(std::move(*parsed), options, std::move(*certificates));
   if (auto begun = source->begin(address, options); !begun) return named(begun.error());
   return std::unique_ptr<RemoteSource>(std::move(source));
 }

@@ -33,6 +33,8 @@ struct RemoteOptions {
   std::function<void(const std::string&)> warn;        // takes warnings that are no errors; may be empty
 };
 
+struct RemoteConfinement;  // remote_confinement.h
+
 /// The index of a directory, as RemoteSource::make_index() makes it.
 struct MadeIndex {
   std::vector<std::uint8_t> stored;
@@ -64,6 +66,10 @@ class RemoteSource {
   virtual Result<MadeIndex> make_index(const IndexWork& work) = 0;
   /// Puts the index in its place, where it replaces an older one. REQUIRES: a bucket.
   virtual Result<void> put_index(const std::vector<std::uint8_t>& stored) = 0;
+  /// Restricts the thread that talks to servers, and has others do what the process may not do from now on. Then no
+  /// other thread of the source runs until the next request. REQUIRES: no other thread uses the source. Errors: those
+  /// of RemoteConfinement::enter.
+  virtual Result<void> confine(RemoteConfinement confinement) = 0;
   /// Ends all waiting reads with an error, for unmounting.
   virtual void stop() = 0;
 };

@@ -27,6 +27,7 @@
 #include "frame/store/store_files.h"
 #include "fs/filesystem.h"
 #include "fs/fuse/background.h"
+#include "fs/fuse/confinement.h"
 #include "fs/fuse/fuse_adapter.h"
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
@@ -185,15 +186,11 @@ bool may_change_source(const Served& served) {
   return !served.filesystem.is_read_only() || (served.options.read_only && ::geteuid() == 0);
 }
 
-/// Gives up what serving does not need. What a process in the sandbox may not do, the guard does from now on.
-codec::Result<void> enter_sandbox(const Served& served) {
+codec::Result<void> confine(const Served& served) {
   if (!served.sandbox.is_on()) return {};
-  MountGuard& guard = served.guard;
-  open_log_files_by([&guard] { return guard.open_log(); });
-  frame::examine_locks_by([&guard](const struct stat& file) { return guard.only_readers_lock(file); });
   const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());
-  if (!root) return codec::io_error(EBADF, "enter the sandbox");
-  return served.sandbox.enter(root->number, may_change_source(served));
+  return enter_sandbox(served.sandbox, served.guard,
+                       {root ? root->number : -1, may_change_source(served), served.remote, served.options});
 }
 
 /// Unmounts when the session has ended.
@@ -224,7 +221,7 @@ codec::Result<void> serve(const Served& served) {
   served.warnings.note_open_log();
   PageFillProcess fill_process;
   PageFiller* const filler = start_filler(served, fill_process);
-  if (auto entered = enter_sandbox(served); !entered) {
+  if (auto entered = confine(served); !entered) {
     if (options.daemon.sandbox == Sandboxing::strict) {
       log_error(codec::describe(entered.error()));
       unmount(served);
@@ -236,8 +233,10 @@ codec::Result<void> serve(const Served& served) {
   std::function<bool()> is_kernel_writable;
   if (served.mount && (!served.sandbox.is_on() || may_change_source(served)))
     is_kernel_writable = [&served] { return is_writable(*served.mount); };
+  const DecodesFrom from = served.remote != nullptr ? DecodesFrom::servers : DecodesFrom::files;
   served.filesystem.start(
-      served.adapter.kernel(), std::move(is_kernel_writable), [&served] { served.sandbox.enter_decoder(); }, filler);
+      served.adapter.kernel(), std::move(is_kernel_writable),
+      [&served, from] { served.sandbox.enter_decoder(from); }, filler);
   std::string ended_by = "by umount or fusermount3";
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),
@@ -275,7 +274,7 @@ codec::Result<void> start_guard(MountGuard& guard, const MountPoint& mountpoint,
                                 Sandbox& sandbox) {
   if (mountpoint.is_descriptor() && !sandbox.is_on()) return {};
   // The guard keeps no standard error.
-  auto started = guard.start(mountpoint.path(), log_of(options.daemon, false));
+  auto started = guard.start(mountpoint.path(), guard_duties(options, log_of(options.daemon, false)));
   if (started || options.daemon.sandbox == Sandboxing::strict) return started;
   log_warning(codec::describe(started.error()));
   sandbox = Sandbox();
@@ -364,14 +363,6 @@ codec::Result<std::unique_ptr<frame::RemoteSource>> open_remote(const MountOptio
   return frame::RemoteSource::open(options.source, remote);
 }
 
-/// Plans the sandbox. The daemon of a source on a server resolves names, connects and starts programs for credentials.
-codec::Result<Sandbox> plan_sandbox(const MountOptions& options) {
-  const Sandboxing mode = options.daemon.sandbox;
-  if (!frame::is_address(options.source)) return Sandbox::plan(mode);
-  if (mode == Sandboxing::strict) return codec::invalid("sandbox=strict needs a source that is a path, not an address");
-  return Sandbox::plan(Sandboxing::off);
-}
-
 /// Opens the source of the filesystem. Errors name the address if it has one.
 codec::Result<void> open_source(Filesystem& filesystem, const frame::RemoteSource* remote, bool root_is_file) {
   auto opened = filesystem.open_source(root_is_file, remote != nullptr ? remote->root() : std::string());
@@ -404,7 +395,7 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
     return codec::invalid("idle_timeout= needs a mount that cframefs makes, not " + mountpoint.path());
   }
   if (auto checked = check_log_place(options, mountpoint); !checked) return checked;
-  auto sandbox = plan_sandbox(options);
+  auto sandbox = Sandbox::plan(options.daemon.sandbox);
   if (!sandbox) return codec::Failure(sandbox.error());
   ReadyPipe ready;
   if (auto opened = ready.open(); !opened) return opened;
@@ -413,6 +404,9 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   if (is_child) {
     if (auto forked = continue_in_child(ready); !forked) return forked;
   }
+  // Before the threads of a source on a server.
+  MountGuard guard;
+  if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
   SourceWarnings warnings;
   const auto remote = open_remote(options, warnings);
   if (!remote) return codec::Failure(remote.error());
@@ -420,8 +414,6 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   Filesystem filesystem(files, options);
   if (auto opened = open_source(filesystem, remote->get(), mountpoint.is_file()); !opened) return opened;
   if (auto checked = mountpoint.check(filesystem.tree(), options); !checked) return checked;
-  MountGuard guard;
-  if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
   // A background process is not the main process of a service.
   const ServiceManager manager(foreground ? notify_socket() : std::string());
   const LogSettings log = log_of(options.daemon, foreground);

@@ -21,6 +21,8 @@ enum class GuardNews : std::uint8_t {
   unmount,         // take the mount out of the tree
   open_log,        // the answer carries a descriptor of the log file
   examine_locks,   // do only readers lock the file of `device` and `inode`?
+  open_file,       // the answer carries a descriptor of file `file` of GuardDuties, for reading
+  run_program,     // the answer carries a pipe, from which read_output() reads
 };
 
 /// A message of the daemon to its guard.
@@ -30,13 +32,14 @@ struct GuardMessage {
   std::uint64_t number = 0;  // of a request
   dev_t device = 0;
   ino_t inode = 0;
+  std::uint32_t file = 0;
 };
 
 /// The answer to a request.
 struct GuardAnswer {
   std::uint64_t number = 0;  // of the request
   bool done = false;
-  int error = 0;  // errno of open_log
+  int error = 0;  // errno, if no descriptor can be had
 };
 
 }  // namespace cframefs::fs

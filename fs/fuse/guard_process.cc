@@ -11,11 +11,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "frame/io/lock_holders.h"
 #include "fs/fuse/guard_messages.h"
 #include "fs/fuse/helper_process.h"
+#include "fs/fuse/program_output.h"
 #include "fs/util/log_sinks.h"
 #include "fs/util/unmount.h"
 
@@ -119,22 +121,58 @@ void answer(int messages, GuardAnswer answer, int descriptor) {
 /// The mount, and what the guard has learned from messages.
 struct State {
   const std::string& mountpoint;
-  const LogSettings& log;
+  const GuardDuties& duties;
   std::optional<MountIdentity> mount;
   bool is_over = false;
   bool is_dismissed = false;
 };
+
+/// Starts a process that runs the program of the duties, and returns the pipe that its end comes from; -1 and errno.
+int start_program(int messages, const State& state) {
+  std::array<int, 2> pipe = {-1, -1};
+  if (!state.duties.run_program) errno = ENOENT;
+  if (!state.duties.run_program || pipe2(pipe.data(), O_CLOEXEC) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    // Its child is reaped by init.
+    if (fork() != 0) _exit(0);
+    close(messages);
+    close(pipe[0]);
+    write_output(pipe[1], state.duties.run_program());
+    _exit(0);
+  }
+  close(pipe[1]);
+  while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return pipe[0];
+}
+
+/// Opens what a request names; -1 and errno if that cannot be had.
+int open_requested(int messages, const GuardMessage& request, const State& state) {
+  if (request.news == GuardNews::run_program) return start_program(messages, state);
+  if (request.news == GuardNews::open_file) {
+    errno = EACCES;
+    const auto& files = state.duties.files;
+    // Opening a FIFO must not wait for a writer.
+    return request.file < files.size() ? open(files[request.file].c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+                                       : -1;
+  }
+  const auto opened = open_log_of(state.duties.log);
+  if (opened) return *opened;
+  errno = opened.error().sys;
+  return -1;
+}
 
 /// Does what a request asks for, and answers it.
 void serve_request(int messages, const GuardMessage& request, const State& state) {
   GuardAnswer result;
   result.number = request.number;
   int descriptor = -1;
-  if (request.news == GuardNews::open_log) {
-    const auto opened = open_log_of(state.log);
-    result.done = opened.has_value();
-    if (opened) descriptor = *opened;
-    if (!opened) result.error = opened.error().sys;
+  if (request.news == GuardNews::open_log || request.news == GuardNews::open_file ||
+      request.news == GuardNews::run_program) {
+    descriptor = open_requested(messages, request, state);
+    result.done = descriptor >= 0;
+    if (!result.done) result.error = errno;
   } else if (request.news == GuardNews::examine_locks) {
     struct stat file {};
     file.st_dev = request.device;
@@ -169,6 +207,8 @@ bool take_messages(int messages, State& state) {
       case GuardNews::unmount:
       case GuardNews::open_log:
       case GuardNews::examine_locks:
+      case GuardNews::open_file:
+      case GuardNews::run_program:
         serve_request(messages, message, state);
         break;
     }
@@ -177,9 +217,9 @@ bool take_messages(int messages, State& state) {
 
 }  // namespace
 
-void guard_mount(const std::string& mountpoint, const LogSettings& settings, int messages, int life) {
+void guard_mount(const std::string& mountpoint, const GuardDuties& duties, int messages, int life) {
   leave_daemon({messages, life});
-  State state{mountpoint, settings, {}};
+  State state{mountpoint, duties, {}};
   std::array<pollfd, 2> ends = {pollfd{messages, POLLIN, 0}, pollfd{life, POLLIN, 0}};
   while (!state.is_over && !state.is_dismissed) {
     if (poll(ends.data(), ends.size(), -1) < 0) continue;
@@ -188,7 +228,7 @@ void guard_mount(const std::string& mountpoint, const LogSettings& settings, int
     state.is_over = state.is_over || daemon_ended;
   }
   if (!state.is_dismissed && state.mount) {
-    static_cast<void>(log_to(settings));
+    static_cast<void>(log_to(duties.log));
     end_mount(mountpoint, *state.mount);
   }
   _exit(0);

@@ -1,11 +1,14 @@
 #include "fs/fuse/mount_guard.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -16,6 +19,7 @@
 
 #include "fs/fuse/guard_process.h"
 #include "fs/fuse/helper_process.h"
+#include "fs/fuse/program_output.h"
 #include "fs/util/log.h"
 
 namespace cframefs::fs {
@@ -71,7 +75,13 @@ MountGuard::~MountGuard() {
   dismiss();
 }
 
-codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSettings& settings) {
+codec::Result<void> MountGuard::start(const std::string& mountpoint, GuardDuties duties) {
+  files_ = duties.files;
+  // The guard leaves the working directory.
+  for (std::string& file : duties.files) {
+    std::error_code failed;
+    if (const auto absolute = std::filesystem::absolute(file, failed); !failed) file = absolute.string();
+  }
   std::array<int, 2> messages = {-1, -1};
   std::array<int, 2> life = {-1, -1};
   const bool piped =
@@ -81,7 +91,7 @@ codec::Result<void> MountGuard::start(const std::string& mountpoint, const LogSe
     started = start_helper("cframefs-guard", "cframefs: guard of " + mountpoint, [&] {
       ::close(messages[0]);
       ::close(life[1]);
-      guard_mount(mountpoint, settings, messages[1], life[0]);
+      guard_mount(mountpoint, duties, messages[1], life[0]);
     });
   }
   close_one(messages[1]);
@@ -189,9 +199,33 @@ bool MountGuard::unmount(Unmounting how) {
 codec::Result<int> MountGuard::open_log() {
   GuardMessage request;
   request.news = GuardNews::open_log;
+  return ask_for_descriptor(request, "open the log file");
+}
+
+codec::Result<int> MountGuard::open_file(const std::string& path) {
+  GuardMessage request;
+  request.news = GuardNews::open_file;
+  request.file = static_cast<std::uint32_t>(std::find(files_.begin(), files_.end(), path) - files_.begin());
+  return ask_for_descriptor(request, "open");
+}
+
+codec::Result<std::string> MountGuard::run_program() {
+  GuardMessage request;
+  request.news = GuardNews::run_program;
+  const auto pipe = ask_for_descriptor(request, "run the program for credentials");
+  if (!pipe) return codec::Failure(pipe.error());
+  auto output = read_output(*pipe);
+  ::close(*pipe);
+  return output;
+}
+
+codec::Result<int> MountGuard::ask_for_descriptor(const GuardMessage& request, const std::string& doing) {
   const auto answered = ask(request);
-  if (answered && answered->answer.done && answered->descriptor >= 0) return answered->descriptor;
-  return codec::io_error(answered && answered->answer.error != 0 ? answered->answer.error : EIO, "open the log file");
+  if (!answered) {
+    return codec::io_error(EIO, doing, "the guard, which does it for a daemon in its sandbox, does not answer");
+  }
+  if (answered->answer.done && answered->descriptor >= 0) return answered->descriptor;
+  return codec::io_error(answered->answer.error != 0 ? answered->answer.error : EIO, doing);
 }
 
 bool MountGuard::only_readers_lock(const struct stat& file) {
@@ -219,6 +253,8 @@ void MountGuard::dismiss() {
 }
 
 void MountGuard::close_ends() {
+  // A thread of a source on a server may still ask.
+  codec::MutexLock lock(request_mutex_);
   close_one(messages_);
   close_one(life_);
 }

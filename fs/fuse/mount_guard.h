@@ -17,6 +17,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
 #include "fs/fuse/guard_messages.h"
+#include "fs/fuse/guard_process.h"
 #include "fs/util/log.h"
 #include "fs/util/mount_info.h"
 #include "fs/util/unmount.h"
@@ -38,8 +40,8 @@ class MountGuard {
   MountGuard& operator=(const MountGuard&) = delete;
 
   /// Starts the guard's process. REQUIRES: no thread runs and nothing is mounted yet. `mountpoint`: resolved.
-  /// `settings`: the log of the guard.
-  codec::Result<void> start(const std::string& mountpoint, const LogSettings& settings);
+  /// Relative paths of the duties are those of now.
+  codec::Result<void> start(const std::string& mountpoint, GuardDuties duties);
   /// Sends the guard the mount to guard.
   void mounted(const MountIdentity& mount) const;
   /// Called in the serving process: from now on the guard ends the mount when this process ends.
@@ -56,6 +58,11 @@ class MountGuard {
   bool unmount(Unmounting how);
   /// Returns a new descriptor of the file for lines of the log. It belongs to the caller.
   codec::Result<int> open_log();
+  /// Returns a new descriptor of one of the files of the duties, for reading. It belongs to the caller. io EACCES for
+  /// another path.
+  codec::Result<int> open_file(const std::string& path);
+  /// Returns what GuardDuties::run_program returns, a minute later at most.
+  codec::Result<std::string> run_program();
   /// As frame::only_readers_lock(); false also if the guard does not answer.
   bool only_readers_lock(const struct stat& file);
 
@@ -65,15 +72,17 @@ class MountGuard {
     int descriptor = -1;
   };
   std::optional<Answered> ask(GuardMessage request);
+  codec::Result<int> ask_for_descriptor(const GuardMessage& request, const std::string& doing);
   std::optional<Answered> receive(std::uint64_t number) const REQUIRES(request_mutex_);
 
   static void* hold_life(void* self);
   void wait_for_end();
   void close_ends();
 
-  int messages_ = -1;           // a socket to the guard
-  int life_ = -1;               // the writing end of a pipe; later only in the table of the thread
-  codec::Mutex request_mutex_;  // one request at a time
+  int messages_ = -1;               // a socket to the guard
+  int life_ = -1;                   // the writing end of a pipe; later only in the table of the thread
+  std::vector<std::string> files_;  // of the duties, as the caller spells them
+  codec::Mutex request_mutex_;      // one request at a time
   std::uint64_t requests_ GUARDED_BY(request_mutex_) = 0;
   codec::Mutex mutex_;
   codec::CondVar changed_;

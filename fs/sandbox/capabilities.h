@@ -16,4 +16,8 @@ void drop_capabilities();
 /// Gives up, for ever, all capabilities but CAP_DAC_READ_SEARCH, which open_by_handle_at(2) needs.
 codec::Result<void> keep_capability_to_open();
 
+/// Makes a thread of root open files with the rights of another user (65534), so that it reads only what every user
+/// may. Nothing to do for other users.
+void read_as_other_user();
+
 }  // namespace cframefs::fs

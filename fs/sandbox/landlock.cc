@@ -33,8 +33,16 @@ constexpr std::uint64_t kWrites =
     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
     LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
 constexpr std::uint64_t kNever = LANDLOCK_ACCESS_FS_EXECUTE;
-constexpr std::uint64_t kTcp = 3;          // bind and connect
+constexpr std::uint64_t kConnect = 2;
+constexpr std::uint64_t kTcp = 1 | kConnect;  // bind and connect
+constexpr int kPortRule = 2;
 constexpr std::uint64_t kSignalScope = 2;  // signals to processes without these restrictions
+
+/// A rule for a port.
+struct PortRule {
+  std::uint64_t access = 0;
+  std::uint64_t port = 0;
+};
 
 Ruleset ruleset_of(unsigned version) {
   Ruleset rules;
@@ -71,7 +79,11 @@ unsigned landlock_version() {
   return version >= kRenames ? static_cast<unsigned>(version) : 0;
 }
 
-codec::Result<void> restrict_files(std::span<const OpenTree> trees) {
+bool restricts_ports() {
+  return landlock_version() >= kNetwork;
+}
+
+codec::Result<void> restrict_access(std::span<const OpenTree> trees, std::span<const std::uint16_t> ports) {
   const unsigned version = landlock_version();
   const Ruleset rules = ruleset_of(version);
   const auto ruleset = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, ruleset_length(version), 0));
@@ -79,9 +91,17 @@ codec::Result<void> restrict_files(std::span<const OpenTree> trees) {
   const Closing closing(ruleset);
   for (const OpenTree& tree : trees) {
     landlock_path_beneath_attr beneath{};
-    beneath.allowed_access = tree.is_writable ? rules.files & (kReads | kWrites | kTruncate) : kReads;
-    beneath.parent_fd = tree.directory;
+    beneath.allowed_access = !tree.is_directory ? LANDLOCK_ACCESS_FS_READ_FILE
+                             : tree.is_writable ? rules.files & (kReads | kWrites | kTruncate)
+                                                : kReads;
+    beneath.parent_fd = tree.descriptor;
     if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
+      return codec::io_error(errno, "landlock_add_rule");
+    }
+  }
+  for (const std::uint16_t port : ports) {
+    const PortRule rule{kConnect, port};
+    if (rules.network != 0 && ::syscall(SYS_landlock_add_rule, ruleset, kPortRule, &rule, 0) != 0) {
       return codec::io_error(errno, "landlock_add_rule");
     }
   }

@@ -5,7 +5,9 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -56,7 +58,18 @@ constexpr const char* kReadsFiles[] = {"read",         "readv",
                                        "flistxattr",   "name_to_handle_at"};
 
 // Writing: to the log in any thread.
-constexpr const char* kWritesLog[] = {"write", "writev", "sendto", "sendmsg"};
+constexpr const char* kWritesLog[] = {"write", "writev"};
+constexpr const char* kSends[] = {"sendto", "sendmsg"};
+
+// What is done with sockets and events once they exist.
+constexpr const char* kUsesSockets[] = {"pipe2",         "dup",         "dup2",        "dup3",        "eventfd2",
+                                        "epoll_create1", "epoll_ctl",   "epoll_wait",  "epoll_pwait", "select",
+                                        "pselect6",      "connect",     "recvfrom",    "recvmsg",     "setsockopt",
+                                        "getsockopt",    "getsockname", "getpeername", "shutdown"};
+
+// What the disk cache needs, and the answers of the guard, beside reading files.
+constexpr const char* kKeepsFetched[] = {"openat",    "mkdirat",   "unlinkat", "renameat", "utimensat",
+                                         "ftruncate", "fallocate", "pwrite64", "recvmsg"};
 
 constexpr const char* kServes[] = {"open",
                                    "openat",
@@ -104,27 +117,8 @@ constexpr const char* kServes[] = {"open",
                                    "inotify_init1",
                                    "inotify_add_watch",
                                    "inotify_rm_watch",
-                                   "pipe2",
-                                   "dup",
-                                   "dup2",
-                                   "dup3",
                                    "close_range",
                                    "memfd_create",
-                                   "eventfd2",
-                                   "epoll_create1",
-                                   "epoll_ctl",
-                                   "epoll_wait",
-                                   "epoll_pwait",
-                                   "select",
-                                   "pselect6",
-                                   "connect",
-                                   "recvfrom",
-                                   "recvmsg",
-                                   "setsockopt",
-                                   "getsockopt",
-                                   "getsockname",
-                                   "getpeername",
-                                   "shutdown",
                                    "setfsuid",
                                    "setfsgid",
                                    "setgroups",
@@ -202,7 +196,6 @@ constexpr const char* kAttacks[] = {"execve",
                                     "syslog",
                                     "kcmp",
                                     "landlock_create_ruleset",
-                                    "bind",
                                     "listen",
                                     "accept",
                                     "accept4",
@@ -277,6 +270,48 @@ scmp_arg_cmp has_bits(unsigned argument, std::uint64_t mask, std::uint64_t bits)
   return {argument, SCMP_CMP_MASKED_EQ, mask, bits};
 }
 
+/// Threads, but no processes. The flags of clone3() are in memory, where they cannot be examined.
+void permit_threads(Filter& filter) {
+  filter.permit("clone", has_bits(0, CLONE_THREAD, CLONE_THREAD));
+  filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
+  filter.add(kEnds, "fork");
+  filter.add(kEnds, "vfork");
+}
+
+/// Files that are opened for reading.
+void permit_opening(Filter& filter) {
+  constexpr std::uint64_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
+  filter.permit("open", has_bits(1, kChanges, 0));
+  filter.permit("openat", has_bits(2, kChanges, 0));
+}
+
+/// Sockets of TCP and UDP, of this machine, and of routes, of which the resolver asks for the addresses of the machine.
+/// Landlock's rules for ports hold for TCP alone: not for its relatives, such as MPTCP, nor for connections that are
+/// made by sending (MSG_FASTOPEN).
+void permit_network(Filter& filter) {
+  constexpr std::uint64_t kType = 0xf;
+  for (const int family : {AF_INET, AF_INET6}) {
+    const scmp_arg_cmp of_family = is(0, static_cast<std::uint64_t>(family));
+    for (const int protocol : {IPPROTO_IP, IPPROTO_TCP})
+      filter.permit("socket", of_family, has_bits(1, kType, SOCK_STREAM), is(2, static_cast<std::uint64_t>(protocol)));
+    for (const int protocol : {IPPROTO_IP, IPPROTO_UDP})
+      filter.permit("socket", of_family, has_bits(1, kType, SOCK_DGRAM), is(2, static_cast<std::uint64_t>(protocol)));
+    filter.add(kEnds, "socket", of_family, has_bits(1, kType, SOCK_RAW));
+  }
+  filter.permit("socket", is(0, AF_UNIX));
+  filter.permit("socket", is(0, AF_NETLINK), is(2, NETLINK_ROUTE));
+  filter.add(kEnds, "socket", is(0, AF_PACKET));
+  filter.add(kEnds, "socket", is(0, AF_VSOCK));
+  // The resolver binds the socket of routes. An address of this length is none of IPv4 or IPv6.
+  filter.permit("bind", is(2, sizeof(sockaddr_nl)));
+  filter.add(kEnds, "bind", is_not(2, sizeof(sockaddr_nl)));
+  filter.permit("sendto", has_bits(3, MSG_FASTOPEN, 0));
+  filter.permit("sendmsg", has_bits(2, MSG_FASTOPEN, 0));
+  filter.permit("sendmmsg", has_bits(3, MSG_FASTOPEN, 0));
+  // The resolver asks how long a datagram is.
+  filter.permit("ioctl", is(1, FIONREAD));
+}
+
 /// Memory that can be executed is never made: no code is loaded once the mount serves.
 void permit_memory(Filter& filter) {
   for (const char* const name : {"mmap", "mmap2", "mprotect"})
@@ -287,14 +322,11 @@ void permit_memory(Filter& filter) {
   filter.permit("prctl", is(0, 0x53564d41));
 }
 
-/// Memory, waiting, and reading of files.
+/// Memory, waiting, and reading of open files.
 void permit_reading(Filter& filter) {
   filter.add(SCMP_ACT_ALLOW, kCommon);
   filter.add(SCMP_ACT_ALLOW, kReadsFiles);
   permit_memory(filter);
-  constexpr std::uint64_t kChanges = O_ACCMODE | O_CREAT | O_TRUNC;
-  filter.permit("open", has_bits(1, kChanges, 0));
-  filter.permit("openat", has_bits(2, kChanges, 0));
 }
 
 std::uint32_t action_of(Unexpected unexpected, int error) {
@@ -314,14 +346,13 @@ Result<void> filter_daemon(Unexpected unexpected) {
   filter.add(SCMP_ACT_ALLOW, kCommon);
   filter.add(SCMP_ACT_ALLOW, kReadsFiles);
   filter.add(SCMP_ACT_ALLOW, kWritesLog);
+  filter.add(SCMP_ACT_ALLOW, kSends);
   filter.add(SCMP_ACT_ALLOW, kServes);
+  filter.add(SCMP_ACT_ALLOW, kUsesSockets);
   filter.add(kEnds, kAttacks);
+  filter.add(kEnds, "bind");
   permit_memory(filter);
-  // Threads, but no processes. The flags of clone3() are in memory, where they cannot be examined.
-  filter.permit("clone", has_bits(0, CLONE_THREAD, CLONE_THREAD));
-  filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
-  filter.add(kEnds, "fork");
-  filter.add(kEnds, "vfork");
+  permit_threads(filter);
   // A thread takes an umask of its own (CallersUmask), and nothing that an attacker needs.
   filter.permit("unshare", is(0, CLONE_FS));
   filter.add(kEnds, "unshare", is_not(0, CLONE_FS));
@@ -334,16 +365,43 @@ Result<void> filter_daemon(Unexpected unexpected) {
   return filter.load();
 }
 
-Result<void> filter_decoder(Unexpected unexpected) {
+Result<void> filter_fetcher(Unexpected unexpected) {
+  Filter filter(action_of(unexpected, ENOSYS));
+  filter.add(SCMP_ACT_ALLOW, kCommon);
+  filter.add(SCMP_ACT_ALLOW, kReadsFiles);
+  filter.add(SCMP_ACT_ALLOW, kWritesLog);
+  filter.add(SCMP_ACT_ALLOW, kUsesSockets);
+  // The thread and those that resolve names for it wake each other by it.
+  filter.permit("socketpair", is(0, AF_UNIX));
+  filter.permit("recvmmsg");
+  filter.add(kEnds, kAttacks);
+  filter.add(kEnds, "unshare");
+  permit_memory(filter);
+  permit_threads(filter);
+  permit_opening(filter);
+  permit_network(filter);
+  return filter.load();
+}
+
+Result<void> filter_decoder(Unexpected unexpected, DecodesFrom from) {
   Filter filter(action_of(unexpected, EPERM));
   permit_reading(filter);
   filter.add(SCMP_ACT_ALLOW, kWritesLog);
+  filter.add(SCMP_ACT_ALLOW, kSends);
+  if (from == DecodesFrom::servers) {
+    filter.add(SCMP_ACT_ALLOW, kKeepsFetched);
+    // The first request of a mount may be that of a decoder: it starts the threads that serve all requests.
+    permit_threads(filter);
+  } else {
+    permit_opening(filter);
+  }
   return filter.load();
 }
 
 Result<void> filter_page_filler() {
   Filter filter(action_of(Unexpected::fails, EPERM));
   permit_reading(filter);
+  permit_opening(filter);
   filter.permit("open_by_handle_at");
   filter.permit("recvfrom");
   // statmount(2) of Linux 6.8, whose name older versions of libseccomp lack: whether the mount exists.

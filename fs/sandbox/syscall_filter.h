@@ -23,8 +23,19 @@ bool has_syscall_filter();
 /// code into the kernel, sockets beyond this machine) end the process. REQUIRES: no new privileges.
 codec::Result<void> filter_daemon(Unexpected unexpected);
 
-/// Permits only what decoding and encoding need: memory, waiting, and reading files. Other calls fail with EPERM.
-codec::Result<void> filter_decoder(Unexpected unexpected);
+/// Permits, in the thread that talks to servers, what libcurl, TLS and the resolver of names need: sockets of TCP and
+/// UDP, and reading files. Calls that only an attacker makes end the process. REQUIRES: no new privileges.
+codec::Result<void> filter_fetcher(Unexpected unexpected);
+
+/// What a thread decodes from.
+enum class DecodesFrom : std::uint8_t {
+  files,
+  servers,  // it waits for what the thread that talks to servers fetches, and keeps that in the disk cache
+};
+
+/// Permits only what decoding and encoding need: memory, waiting, and reading files; from servers also changing files,
+/// starting threads, and asking the guard. Other calls fail with EPERM.
+codec::Result<void> filter_decoder(Unexpected unexpected, DecodesFrom from);
 
 /// Permits what fs/fuse/page_fill_loop.h needs: reading files, opening them by handle, and receiving. Other calls fail
 /// with EPERM.

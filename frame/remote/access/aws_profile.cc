@@ -14,6 +14,9 @@ namespace {
 using codec::Failure;
 using codec::Result;
 
+constexpr const char* kCredentialsVariable = "AWS_SHARED_CREDENTIALS_FILE";
+constexpr const char* kConfigVariable = "AWS_CONFIG_FILE";
+
 bool is_true(const std::optional<std::string>& value) {
   return value && ::strcasecmp(value->c_str(), "true") == 0;
 }
@@ -55,6 +58,13 @@ std::optional<std::string> find_value(const IniFile::Section& section, std::stri
 
 }  // namespace
 
+std::vector<std::string> aws_files(const Surroundings& surroundings) {
+  std::vector<std::string> files = {aws_file_path(surroundings, kCredentialsVariable, "credentials"),
+                                    aws_file_path(surroundings, kConfigVariable, "config")};
+  files.erase(std::remove(files.begin(), files.end(), std::string()), files.end());
+  return files;
+}
+
 std::optional<std::string> set_variable(const Surroundings& surroundings, const std::string& name) {
   auto value = surroundings.variable(name);
   if (value && value->empty()) value.reset();
@@ -95,8 +105,8 @@ Result<AwsProfile> AwsProfile::read(const Surroundings& surroundings, const std:
   if (!named) named = set_variable(surroundings, "AWS_DEFAULT_PROFILE");
   profile.name_ = named.value_or("default");
 
-  const std::string credentials_path = aws_file_path(surroundings, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
-  const std::string config_path = aws_file_path(surroundings, "AWS_CONFIG_FILE", "config");
+  const std::string credentials_path = aws_file_path(surroundings, kCredentialsVariable, "credentials");
+  const std::string config_path = aws_file_path(surroundings, kConfigVariable, "config");
   std::string* unread = named ? nullptr : &profile.unread_;
   const auto credentials = read_aws_file(surroundings, credentials_path, unread);
   if (!credentials) return Failure(credentials.error());

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frame/remote/access/ini_file.h"
 #include "frame/remote/access/surroundings.h"
@@ -15,6 +16,9 @@ namespace cframefs::frame {
 
 /// Returns the value of a variable of the environment; nullopt if it is not set or empty, as the AWS tools see it.
 std::optional<std::string> set_variable(const Surroundings& surroundings, const std::string& name);
+
+/// Returns the paths of both files. A file that cannot be named, because there is no home directory, is left out.
+std::vector<std::string> aws_files(const Surroundings& surroundings);
 
 /// Returns AWS_ENDPOINT_URL_<service> or else AWS_ENDPOINT_URL; `service`: in upper case.
 std::optional<std::string> endpoint_variable(const Surroundings& surroundings, const std::string& service);

@@ -35,12 +35,18 @@ FoundCredentials keys_of_profile(const ValueOf& value_of, const std::string& sou
   return found_or_error(checked_credentials(std::move(credentials), source));
 }
 
-Result<Credentials> run_credential_process(const Surroundings& surroundings, const std::string& line,
-                                           const std::string& source) {
+/// `line`: of the profile. `source`: its name for messages.
+Result<std::string> output_of_line(const Surroundings& surroundings, const std::string& line,
+                                   const std::string& source) {
   const auto command = split_command(line);
   if (!command) return Failure(command.error());
   if (command->empty()) return invalid(source + ": credential_process has no command");
-  const auto output = surroundings.output_of(*command);
+  return surroundings.output_of(*command);
+}
+
+Result<Credentials> run_credential_process(const Surroundings& surroundings, const std::string& line,
+                                           const std::string& source) {
+  const auto output = output_of_line(surroundings, line, source);
   if (!output) return Failure(output.error());
   return credentials_of_json(*output, source + ": credential_process");
 }
@@ -94,6 +100,14 @@ FoundCredentials profile_credentials(const Surroundings& surroundings, HttpTrans
   }
   lacking += source + " has no keys" + (profile->unread().empty() ? "" : " (" + profile->unread() + ")") + "; ";
   return std::nullopt;
+}
+
+Result<std::string> output_of_credential_process(const Surroundings& surroundings, const std::string& name) {
+  const auto profile = AwsProfile::read(surroundings, name);
+  if (!profile) return Failure(profile.error());
+  const auto line = profile->value("credential_process");
+  if (!line) return codec::io_error(ENOENT, "credential_process", "the profile no longer names one");
+  return output_of_line(surroundings, *line, "profile \"" + printable(profile->name()) + "\"");
 }
 
 Result<std::vector<std::string>> split_command(std::string_view command) {

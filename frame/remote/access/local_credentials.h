@@ -20,6 +20,9 @@ FoundCredentials environment_credentials(const Surroundings& surroundings);
 FoundCredentials profile_credentials(const Surroundings& surroundings, HttpTransport& transport,
                                      const CredentialChoice& choice, std::string& lacking);
 
+/// Returns what the program prints that a profile (empty: AWS_PROFILE, "default") names. io ENOENT if it names none.
+Result<std::string> output_of_credential_process(const Surroundings& surroundings, const std::string& profile);
+
 /// Splits a command as a shell does, with its quotation marks and backslashes but nothing else of a shell. invalid for
 /// a quotation mark without a partner.
 Result<std::vector<std::string>> split_command(std::string_view command);

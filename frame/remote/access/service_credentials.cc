@@ -159,6 +159,15 @@ Result<std::optional<HttpAnswer>> ask_instance(HttpTransport& transport, HttpReq
 
 }  // namespace
 
+std::vector<std::string> credential_addresses(const Surroundings& surroundings) {
+  std::vector<std::string> addresses;
+  for (const auto& address :
+       {sts_url(surroundings, "us-east-1"), container_url(surroundings), instance_origin(surroundings)}) {
+    if (address && !address->empty()) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
 Result<Credentials> assume_role(const Surroundings& surroundings, HttpTransport& transport, const WebIdentity& identity,
                                 const std::string& region) {
   const auto url = sts_url(surroundings, region);

@@ -9,10 +9,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "frame/remote/access/credentials.h"
 
 namespace cframefs::frame {
+
+/// Returns the addresses that may be asked for credentials, as far as the environment names them well.
+std::vector<std::string> credential_addresses(const Surroundings& surroundings);
 
 struct WebIdentity {
   std::string role;          // its ARN

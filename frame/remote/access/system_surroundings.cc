@@ -171,7 +171,14 @@ std::optional<std::string> SystemSurroundings::variable(const std::string& name)
   return value;
 }
 
+void SystemSurroundings::confine(OpenFile open, RunProgram run) {
+  known_home_ = home();
+  open_ = std::move(open);
+  run_ = std::move(run);
+}
+
 std::string SystemSurroundings::home() const {
+  if (!known_home_.empty()) return known_home_;
   if (const auto home = variable("HOME"); home && !home->empty()) return *home;
   std::vector<char> buffer(std::size_t{16} << 10U);
   struct passwd entry {};
@@ -180,10 +187,22 @@ std::string SystemSurroundings::home() const {
   return found->pw_dir;
 }
 
-Result<std::string> SystemSurroundings::file(const std::string& path) const {
+/// Opens a file for reading. The descriptor belongs to the caller.
+Result<int> SystemSurroundings::opened(const std::string& path) const {
+  if (open_) {
+    auto number = open_(path);
+    return number ? number : io_error(number.error().sys, "open " + printable(path));
+  }
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const OwnedDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.number() < 0) return io_error(errno, "open " + printable(path));
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (number < 0) return io_error(errno, "open " + printable(path));
+  return number;
+}
+
+Result<std::string> SystemSurroundings::file(const std::string& path) const {
+  const auto number = opened(path);
+  if (!number) return Failure(number.error());
+  const OwnedDescriptor fd(*number);
   struct stat status {};
   if (::fstat(fd.number(), &status) != 0) return io_error(errno, "stat " + printable(path));
   if (is_null_device(status)) return std::string();
@@ -201,12 +220,20 @@ Result<std::string> SystemSurroundings::file(const std::string& path) const {
 
 Result<bool> SystemSurroundings::is_readable_by_others(const std::string& path) const {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return io_error(errno, "stat " + printable(path));
+  if (open_) {
+    const auto number = opened(path);
+    if (!number) return Failure(number.error());
+    const OwnedDescriptor fd(*number);
+    if (::fstat(fd.number(), &status) != 0) return io_error(errno, "stat " + printable(path));
+  } else if (::stat(path.c_str(), &status) != 0) {
+    return io_error(errno, "stat " + printable(path));
+  }
   return (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
 }
 
 Result<std::string> SystemSurroundings::output_of(const std::vector<std::string>& command) const {
   if (command.empty() || command.front().empty()) return codec::invalid("there is no command to run");
+  if (run_) return run_();
   // The arguments are not named: they may hold secrets.
   const std::string doing = "run " + printable(command.front());
   std::array<int, 2> ends{};

@@ -12,6 +12,7 @@
 #include "frame/base/utf8_sanitize.h"
 #include "frame/remote/http/http_progress.h"
 #include "frame/remote/http/http_status.h"
+#include "frame/remote/http/network_needs.h"
 #include "frame/remote/http/request_headers.h"
 
 namespace cframefs::frame {
@@ -118,6 +119,20 @@ bool CurlExchange::is_given_up() const {
   return request_.progress && request_.progress->is_given_up();
 }
 
+std::uint16_t CurlExchange::port() const {
+  return port_of(request_.url);
+}
+
+/// Returns whether the sandbox has refused the connection, which it does by the port alone.
+bool CurlExchange::is_port_refused(CURLcode code) const {
+  const auto& ports = options_->ports;
+  if (code != CURLE_COULDNT_CONNECT || ports.empty() || std::find(ports.begin(), ports.end(), port()) != ports.end())
+    return false;
+  // Behind a proxy the port does not matter.
+  long why = 0;
+  return curl_easy_getinfo(handle_.get(), CURLINFO_OS_ERRNO, &why) == CURLE_OK && why == EACCES;
+}
+
 std::string CurlExchange::received() const {
   if (length_) return fmt::format("the body ends after {} of {} bytes", body_bytes_, *length_);
   return fmt::format("{} bytes of the body have come", body_bytes_);
@@ -128,6 +143,7 @@ codec::Failure CurlExchange::late() const {
 }
 
 Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions) {
+  options_ = &options;
   answer_ = HttpAnswer();
   body_bytes_ = 0;
   length_.reset();
@@ -224,8 +240,11 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kSlowest) == CURLE_OK &&
              curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, kSlowUpload) == CURLE_OK;
   }
-  if (!options.ca_file.empty()) {
-    is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str()) == CURLE_OK &&
+  if (!options.certificates.empty()) {
+    // libcurl does not change what it does not copy.
+    curl_blob certificates{const_cast<char*>(options.certificates.data()), options.certificates.size(),
+                           CURL_BLOB_NOCOPY};
+    is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO_BLOB, &certificates) == CURLE_OK &&
              curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr) == CURLE_OK;
   }
   is_set = is_set && curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request_.on_new_connection ? 1L : 0L) == CURLE_OK;
@@ -364,6 +383,10 @@ bool CurlExchange::add_body(std::string_view bytes) {
 codec::Failure CurlExchange::transfer_failure(CURLcode code) const {
   std::string why = printable(std::string_view(error_).substr(0, kMostCurlText));
   if (why.empty()) why = curl_easy_strerror(code);
+  if (is_port_refused(code)) {
+    return codec::unsupported(
+        fmt::format("{}: the sandbox permits no connection to port {}; the option sandbox=off does", doing(), port()));
+  }
   if (code == CURLE_URL_MALFORMAT) return codec::invalid(fmt::format("{}: {}", doing(), why));
   if (code == CURLE_PARTIAL_FILE || (is_head_complete_ && errno_of(code) == EIO)) why = received();
   return failure(errno_of(code), why);

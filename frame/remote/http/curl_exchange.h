@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <curl/curl.h>
 
@@ -22,8 +23,9 @@
 namespace cframefs::frame {
 
 struct CurlOptions {
-  std::string ca_file;                  // PEM, certificates that vouch for servers; empty: the system's
+  std::string certificates;             // PEM, that vouch for servers; empty: the system's
   std::chrono::seconds slow_after{10};  // a transfer below 1 KB/s for this long ends (GET and HEAD)
+  std::vector<std::uint16_t> ports{};   // that the sandbox permits; empty: all
 };
 
 class CurlExchange {
@@ -34,8 +36,10 @@ class CurlExchange {
 
   HttpTransport::Time until() const { return until_; }
   bool is_given_up() const;
+  /// Returns the port of the request, or of the redirect that it has met; 0 if the address has none.
+  std::uint16_t port() const;
   /// Returns a new handle for the request, or for the redirect that it has met. The handle belongs to the exchange,
-  /// which is its CURLOPT_PRIVATE.
+  /// which is its CURLOPT_PRIVATE. `options`: live as long as the exchange.
   Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions);
   CURL* handle() const { return handle_.get(); }
   /// Takes how the transfer has ended. Returns false if the answer redirects: prepare() makes the next handle.
@@ -74,6 +78,7 @@ class CurlExchange {
   std::string_view too_much() const;
   std::string received() const;
   bool has_body() const;
+  bool is_port_refused(CURLcode code) const;
 
   HttpRequest request_;  // after a redirect: the next one
   const std::string url_;
@@ -83,6 +88,7 @@ class CurlExchange {
   std::unique_ptr<curl_slist, FreeList> headers_;
   std::unique_ptr<CURL, CloseHandle> handle_;
 
+  const CurlOptions* options_ = nullptr;  // of the last prepare()
   HttpAnswer answer_;
   unsigned redirects_ = 0;
   std::size_t header_bytes_ = 0;         // of all answers

@@ -69,6 +69,35 @@ void CurlTransport::end_given_up() {
   wake();
 }
 
+Result<void> CurlTransport::confine(std::vector<std::uint16_t> ports, std::function<Result<void>()> enter) {
+  std::future<Result<void>> entered;
+  {
+    codec::MutexLock lock(mutex_);
+    if (is_stopped_) return codec::io_error(ECANCELED, "enter the sandbox", "the transport is stopped");
+    if (auto started = start_thread(); !started) return started;
+    task_.emplace([this, ports = std::move(ports), enter = std::move(enter)]() mutable {
+      options_.ports = std::move(ports);
+      return enter();
+    });
+    entered = task_->get_future();
+  }
+  curl_multi_wakeup(multi_.get());
+  return entered.get();
+}
+
+std::vector<std::uint16_t> CurlTransport::redirect_ports() {
+  codec::MutexLock lock(mutex_);
+  return redirect_ports_;
+}
+
+/// Notes where a server redirects to, at most once for each port.
+void CurlTransport::note_redirect(std::uint16_t port) {
+  constexpr std::size_t kMostPorts = 16;
+  codec::MutexLock lock(mutex_);
+  const bool is_known = std::find(redirect_ports_.begin(), redirect_ports_.end(), port) != redirect_ports_.end();
+  if (port != 0 && !is_known && redirect_ports_.size() < kMostPorts) redirect_ports_.push_back(port);
+}
+
 void CurlTransport::stop() {
   {
     codec::MutexLock lock(mutex_);
@@ -106,12 +135,15 @@ void CurlTransport::run() {
 /// Returns false if the transport is stopped.
 bool CurlTransport::take_arrivals() {
   std::vector<std::unique_ptr<CurlExchange>> arrived;
+  std::optional<std::packaged_task<Result<void>()>> task;
   bool is_stopped = false;
   {
     codec::MutexLock lock(mutex_);
     arrived.swap(arrivals_);
+    task.swap(task_);
     is_stopped = is_stopped_;
   }
+  if (task) (*task)();
   for (auto& exchange : arrived) {
     if (is_stopped) {
       exchange->report(exchange->failure(ECANCELED, "the transport is stopped"));
@@ -175,6 +207,7 @@ void CurlTransport::finish_ended() {
     } else if (*is_complete) {
       ended->report();
     } else {
+      note_redirect(ended->port());
       add(std::move(ended));
     }
   }

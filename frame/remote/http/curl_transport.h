@@ -11,8 +11,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -36,6 +40,11 @@ class CurlTransport final : public HttpTransport {
   void start(HttpRequest request, Time until, Done done) override;
   /// Neither waits: the thread calls each `done` soon.
   void end_given_up() override;
+  /// Runs `enter` in the thread, which starts if it does not run, and returns what that returns. `ports`: that the
+  /// thread may connect to from then on; empty: all.
+  Result<void> confine(std::vector<std::uint16_t> ports, std::function<Result<void>()> enter);
+  /// Returns the ports that servers have redirected to so far.
+  std::vector<std::uint16_t> redirect_ports();
   void stop() override;
 
  private:
@@ -46,6 +55,7 @@ class CurlTransport final : public HttpTransport {
   void run();
   bool take_arrivals();
   void add(std::unique_ptr<CurlExchange> exchange);
+  void note_redirect(std::uint16_t port);
   void finish_ended();
   void finish_late();
   void finish_given_up();
@@ -53,11 +63,13 @@ class CurlTransport final : public HttpTransport {
   Running::iterator find(const CurlExchange* exchange);
   int patience() const;
 
-  const CurlOptions options_;
+  CurlOptions options_;  // ports: used by the thread alone
 
   codec::Mutex mutex_;
   std::vector<std::unique_ptr<CurlExchange>> arrivals_ GUARDED_BY(mutex_);
   bool is_stopped_ GUARDED_BY(mutex_) = false;
+  std::optional<std::packaged_task<Result<void>()>> task_ GUARDED_BY(mutex_);  // of confine()
+  std::vector<std::uint16_t> redirect_ports_ GUARDED_BY(mutex_);
 
   std::atomic<bool> has_given_up_{false};  // finish_given_up() has something to do
 

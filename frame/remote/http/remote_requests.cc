@@ -95,6 +95,10 @@ class RemoteRequests::State : public std::enable_shared_from_this<State> {
   std::future<Result<HttpAnswer>> start(HttpRequest request);
   void stop();
   void join();
+  bool is_idle() {
+    codec::MutexLock lock(mutex_);
+    return open_.empty();
+  }
   ServerCounts counts() const {
     const std::uint64_t hedges = attempts_.hedges();
     return {requests_ + hedges, retries_, hedges, bytes_};
@@ -439,6 +443,10 @@ std::future<Result<HttpAnswer>> RemoteRequests::start(HttpRequest request) {
 
 void RemoteRequests::stop() {
   state_->stop();
+}
+
+bool RemoteRequests::is_idle() const {
+  return state_->is_idle();
 }
 
 ServerCounts RemoteRequests::counts() const {

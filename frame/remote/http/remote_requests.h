@@ -48,6 +48,8 @@ class RemoteRequests final : public Requests {
   /// Answers all requests, and each later one, with ECANCELED at once. Does not stop the transport.
   void stop();
   ServerCounts counts() const override;
+  /// Returns whether no request waits for its answer.
+  bool is_idle() const;
 
  private:
   class State;

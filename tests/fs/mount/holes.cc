@@ -2,15 +2,26 @@
 //
 // A read of a file whose name begins with "hole-" does what the rest of the name says, inside the daemon, and then
 // fails: with ENOTUNIQ if that was possible, else with the error of the call that was not. HOLE_DIRECTORY: a directory
-// outside of the source; HOLE_PROCESS: a process beside the daemon.
+// outside of the source; HOLE_PROCESS: a process beside the daemon; HOLE_PORT: where a server listens.
+//
+// In the daemon of an address, a file HOLE_DIRECTORY/PLACE-HOLE opens the hole: once, in the thread that asks for an
+// object (PLACE serve) or in the one that talks to servers (fetch). What comes of it goes to standard error:
+// "PLACE-HOLE: ERRNO", with 0 if it was possible.
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -55,6 +66,52 @@ bool connects() {
   return fd >= 0;
 }
 
+std::uint16_t given_port() {
+  return static_cast<std::uint16_t>(std::strtoul(given("HOLE_PORT").c_str(), nullptr, 10));
+}
+
+sockaddr_in local_address(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+bool with_socket(int protocol, const std::function<bool(int)>& use) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+  if (fd < 0) return false;
+  const bool used = use(fd);
+  const int why = errno;
+  close(fd);
+  errno = why;
+  return used;
+}
+
+bool connects_to(std::uint16_t port) {
+  const sockaddr_in address = local_address(port);
+  return with_socket(
+      0, [&address](int fd) { return connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0; });
+}
+
+/// Connects by sending.
+bool opens_fast(std::uint16_t port) {
+  const sockaddr_in address = local_address(port);
+  return with_socket(0, [&address](int fd) {
+    return sendto(fd, "x", 1, MSG_FASTOPEN, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 1;
+  });
+}
+
+bool binds() {
+  const sockaddr_in address = local_address(0);
+  return with_socket(
+      0, [&address](int fd) { return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0; });
+}
+
+bool listens() {
+  return with_socket(0, [](int fd) { return listen(fd, 1) == 0; });
+}
+
 pid_t given_process() {
   return static_cast<pid_t>(std::strtol(given("HOLE_PROCESS").c_str(), nullptr, 10));
 }
@@ -85,13 +142,51 @@ bool goes_through(const std::string& hole) {
   if (hole == "fork") return forks();
   if (hole == "execute") return executes();
   if (hole == "connect") return connects();
+  if (hole == "port") return connects_to(given_port());
+  if (hole == "fast") return opens_fast(given_port());
+  if (hole == "relative") return with_socket(IPPROTO_MPTCP, [](int) { return true; });
+  if (hole == "bind") return binds();
+  if (hole == "listen") return listens();
+  if (hole == "names") return opens("/etc/hosts", O_RDONLY);
+  if (hole == "secret") return opens("/etc/shadow", O_RDONLY);
   if (hole == "mount") return mounts();
   if (hole == "trace") return traces();
   errno = EINVAL;
   return false;
 }
 
+constexpr std::array<const char*, 18> kHoles = {"read",     "overwrite", "create",  "remove", "signal", "code",
+                                                "fork",     "execute",   "connect", "mount",  "trace",  "port",
+                                                "relative", "fast",      "listen",  "secret", "bind",   "names"};
+
+/// Goes through the holes that are open at a place.
+void go_through_open(const std::string& place) {
+  static const std::string directory = given("HOLE_DIRECTORY");
+  for (const char* const hole : kHoles) {
+    const std::string name = place + "-" + hole;
+    const std::string path = directory + "/" + name;
+    if (access(path.c_str(), F_OK) != 0) continue;
+    static std::mutex mutex;
+    static std::set<std::string> known;
+    if (const std::lock_guard<std::mutex> lock(mutex); !known.insert(path).second) continue;
+    const int found = goes_through(hole) ? 0 : errno;
+    dprintf(STDERR_FILENO, "%s: %d\n", name.c_str(), found);
+  }
+}
+
 }  // namespace
+
+extern "C" int curl_multi_add_handle(void* multi, void* easy) {
+  static const auto real = reinterpret_cast<int (*)(void*, void*)>(dlsym(RTLD_NEXT, "curl_multi_add_handle"));
+  go_through_open("fetch");
+  return real(multi, easy);
+}
+
+extern "C" int curl_multi_wakeup(void* multi) {
+  static const auto real = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_NEXT, "curl_multi_wakeup"));
+  go_through_open("serve");
+  return real(multi);
+}
 
 // With _FILE_OFFSET_BITS=64 this is pread64, as in the daemon.
 extern "C" ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {

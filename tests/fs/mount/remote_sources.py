@@ -102,13 +102,15 @@ class Remote(unittest.TestCase):
         return {"HOME": self.home, "AWS_EC2_METADATA_DISABLED": "true", **self.credentials, **more}
 
     def all_options(self, address, options):
-        """The options of a mount: those of the service first, which the others may replace. Other tests mount with
-        sandbox=strict, which refuses addresses."""
+        """The options of a mount: those of the service first, which the others may replace."""
         place = (f"endpoint={self.service.url()}", "region=us-east-1") if address.startswith("s3://") else ()
-        return (*place, "sandbox=auto", *options)
+        return (*place, *options)
 
     def mount(self, address, *options, environment=None, **how):
-        return Mount(address, *self.all_options(address, options), environment=self.environment(**(environment or {})), **how)
+        mount = Mount(address, *self.all_options(address, options), environment=self.environment(**(environment or {})), **how)
+        if mounting.has_sandbox() and "before" not in how and not any(option.startswith("sandbox=") for option in options):
+            self.assertEqual((mount.status("NoNewPrivs"), mount.status("Seccomp")), (1, 2))
+        return mount
 
     def packed(self, content, *options):
         """The bytes of a frame that has this content."""

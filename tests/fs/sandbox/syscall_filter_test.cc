@@ -7,8 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -46,7 +49,17 @@ codec::Result<void> strict_daemon_filter() {
 }
 codec::Result<void> decoder_filter() {
   auto done = filter_daemon(Unexpected::fails);
-  return done ? filter_decoder(Unexpected::fails) : done;
+  return done ? filter_decoder(Unexpected::fails, DecodesFrom::files) : done;
+}
+codec::Result<void> remote_decoder_filter() {
+  auto done = filter_daemon(Unexpected::fails);
+  return done ? filter_decoder(Unexpected::fails, DecodesFrom::servers) : done;
+}
+codec::Result<void> fetcher_filter() {
+  return filter_fetcher(Unexpected::fails);
+}
+codec::Result<void> strict_fetcher_filter() {
+  return filter_fetcher(Unexpected::kills);
 }
 
 bool opens(const char* path, int flags) {
@@ -54,6 +67,31 @@ bool opens(const char* path, int flags) {
 }
 bool maps(int protection) {
   return ::mmap(nullptr, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+bool has_socket(int family, int type, int protocol) {
+  return ::socket(family, type | SOCK_CLOEXEC, protocol) >= 0;
+}
+sockaddr_in local_address() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(9);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+bool binds() {
+  const sockaddr_in address = local_address();
+  return ::bind(-1, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+bool asks_for_addresses() {
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+bool sends(int flags) {
+  const sockaddr_in address = local_address();
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  return ::sendto(fd, "x", 1, flags, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 1;
 }
 bool starts_thread() {
   std::thread([] {}).join();
@@ -75,6 +113,36 @@ TEST(SyscallFilter, ADaemonServesAndStartsNothing) {
   EXPECT_EQ(outcome(daemon_filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
 }
 
+TEST(SyscallFilter, AFetcherConnectsAndStartsNothing) {
+  for (const auto& filter : {fetcher_filter, strict_fetcher_filter}) {
+    EXPECT_EQ(outcome(filter, [] { return opens("/dev/null", O_RDONLY); }), kPossible);
+    EXPECT_EQ(outcome(filter, starts_thread), kPossible);
+    for (const int family : {AF_INET, AF_INET6}) {
+      EXPECT_EQ(outcome(filter, [&] { return has_socket(family, SOCK_STREAM, IPPROTO_TCP); }), kPossible);
+      EXPECT_EQ(outcome(filter, [&] { return has_socket(family, SOCK_STREAM, 0); }), kPossible);
+      EXPECT_EQ(outcome(filter, [&] { return has_socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0); }), kPossible);
+      EXPECT_EQ(outcome(filter, [&] { return has_socket(family, SOCK_RAW, IPPROTO_ICMP); }), -SIGSYS);
+    }
+    EXPECT_EQ(outcome(filter, [] { return has_socket(AF_UNIX, SOCK_STREAM, 0); }), kPossible);
+    EXPECT_EQ(outcome(filter, asks_for_addresses), kPossible);
+    EXPECT_EQ(outcome(filter, [] { return sends(MSG_NOSIGNAL); }), kPossible);
+    EXPECT_EQ(outcome(filter, binds), -SIGSYS);
+    EXPECT_EQ(outcome(filter, [] { return ::listen(-1, 1) == 0; }), -SIGSYS);
+    EXPECT_EQ(outcome(filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
+    EXPECT_EQ(outcome(filter, [] { return has_socket(AF_PACKET, SOCK_DGRAM, 0); }), -SIGSYS);
+  }
+  EXPECT_EQ(outcome(fetcher_filter, [] { return ::fork() >= 0; }), ENOSYS);
+  EXPECT_EQ(outcome(strict_fetcher_filter, [] { return ::fork() >= 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return has_socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP); }), ENOSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return has_socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT); }), ENOSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return sends(MSG_FASTOPEN); }), ENOSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return opens("/dev/null", O_WRONLY); }), ENOSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return ::unlinkat(AT_FDCWD, "/no-such-file", 0) == 0; }), ENOSYS);
+  EXPECT_EQ(outcome(fetcher_filter, [] { return maps(PROT_READ | PROT_EXEC); }), ENOSYS);
+  // Root's rights do not come back.
+  EXPECT_EQ(outcome(fetcher_filter, [] { return ::syscall(SYS_setfsuid, 0) == 0; }), ENOSYS);
+}
+
 TEST(SyscallFilter, AnUnexpectedCallFailsOrEndsTheProcess) {
   const auto call = [] { return ::syscall(SYS_sched_setscheduler, 0, 0, nullptr) == 0; };
   EXPECT_EQ(outcome(daemon_filter, call), ENOSYS);
@@ -93,6 +161,16 @@ TEST(SyscallFilter, AThreadThatDecodesOnlyReads) {
   EXPECT_EQ(outcome(decoder_filter, [] { return ::fork() >= 0; }), EPERM);
   // The filter of the process stays in force.
   EXPECT_EQ(outcome(decoder_filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
+}
+
+TEST(SyscallFilter, AThreadThatDecodesFromServersKeepsWhatItFetches) {
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return opens("/dev/null", O_RDWR); }), kPossible);
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::unlinkat(AT_FDCWD, "/no-such-file", 0) == 0; }), ENOENT);
+  EXPECT_EQ(outcome(remote_decoder_filter, starts_thread), kPossible);
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::socket(AF_UNIX, SOCK_DGRAM, 0) >= 0; }), EPERM);
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::fchmodat(AT_FDCWD, "/no-such-file", 0, 0) == 0; }), EPERM);
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::socket(AF_INET, SOCK_STREAM, 0) >= 0; }), -SIGSYS);
+  EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::execl("/bin/true", "true", nullptr) == 0; }), -SIGSYS);
 }
 
 }  // namespace
