@@ -31,6 +31,7 @@
 #include "fs/fuse/fuse_requests.h"
 #include "fs/fuse/mount_guard.h"
 #include "fs/fuse/mount_point.h"
+#include "fs/fuse/passed_files.h"
 #include "fs/sandbox/sandbox.h"
 #include "fs/util/log.h"
 #include "fs/util/log_sinks.h"
@@ -191,7 +192,7 @@ codec::Result<void> enter_sandbox(const Served& served) {
   frame::examine_locks_by([&guard](const struct stat& file) { return guard.only_readers_lock(file); });
   const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());
   if (!root) return codec::io_error(EBADF, "enter the sandbox");
-  return served.sandbox.enter(root->number, may_change_source(served));
+  return served.sandbox.enter(root->number, {may_change_source(served), may_pass_files(served.options)});
 }
 
 /// Unmounts when the session has ended.

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "fs/fuse/fuse_requests.h"
+#include "fs/fuse/open_answers.h"
+#include "fs/fuse/passed_files.h"
 
 namespace cframefs::fs {
 namespace {
@@ -61,7 +63,7 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, 
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
-/// Fills the kernel's answer to an open, and transfers the handle to the open handles.
+/// Fills what open_answers.h sends as the answer to an open, and transfers the handle to the open handles.
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
   try_in_memory([&] { handle->direct = handle->direct || may_write_directly(adapter, *info, *handle); });
@@ -105,10 +107,14 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     }
   }
   const bool fresh = !(*handle)->keep_pages;
+  if (auto passed = pass_to_kernel(adapter, **handle, info->flags); !passed) {
+    adapter.filesystem().files().release(std::move(*handle));
+    return reply_error(request, passed.error());
+  }
   fill_open(adapter, info, std::move(*handle));
   // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
-  if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
+  if (reply_with([&] { return reply_opened(request, *info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });
 }
 
@@ -123,8 +129,13 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
                                                      *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
+  if (auto passed = pass_to_kernel(adapter, *created->handle, info->flags); !passed) {
+    adapter.filesystem().files().release(std::move(created->handle));
+    try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });
+    return reply_error(request, passed.error());
+  }
   fill_open(adapter, info, std::move(created->handle));
-  if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
+  if (reply_with([&] { return reply_created(request, entry, *info); }) == -ENOENT) {
     try_in_memory([&] { close_handle(adapter, info); });
     try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });
   }

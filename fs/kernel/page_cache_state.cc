@@ -56,6 +56,11 @@ void PageCacheState::open_confirmed() {
   --unconfirmed_;
 }
 
+void PageCacheState::passed() {
+  codec::MutexLock lock(mutex_);
+  pages_ = Pages::unknown;
+}
+
 PageCacheState::Drop PageCacheState::closed(bool wrote) {
   codec::MutexLock lock(mutex_);
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;

@@ -10,10 +10,11 @@
 
 namespace cframefs::fs {
 
-/// A directory that may be used, with all that is beneath it.
+/// A directory whose files may be read, with all that is beneath it.
 struct OpenTree {
-  int directory = -1;        // an open directory, as O_PATH
-  bool is_writable = false;  // files may be written, made and removed
+  int directory = -1;          // an open directory, as O_PATH
+  bool is_writable = false;    // files may be written, made and removed
+  bool is_executable = false;  // files may be executed
 };
 
 /// Returns the version of Landlock in this kernel; 0 if it has none, or one that cannot permit renames between

@@ -46,14 +46,14 @@ class Trees {
   Trees(const Trees&) = delete;
   Trees& operator=(const Trees&) = delete;
 
-  Result<void> add(const std::string& path, bool is_writable) {
+  Result<void> add(const std::string& path, bool is_writable, bool is_executable) {
     const int fd = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
       Failure failure = codec::io_error(errno, "open");
       failure.value().path = path;
       return failure;
     }
-    trees_.push_back({fd, is_writable});
+    trees_.push_back({fd, is_writable, is_executable});
     return {};
   }
   const std::vector<OpenTree>& all() const { return trees_; }
@@ -74,13 +74,13 @@ Result<std::string> directory_of(int source) {
   return file.parent_path().string();
 }
 
-Result<void> give_up_files(int source, bool writes_source) {
+Result<void> give_up_files(int source, const SourceUse& use) {
   const auto directory = directory_of(source);
   if (!directory) return Failure(directory.error());
   Trees trees;
-  if (auto added = trees.add(*directory, writes_source); !added) return added;
+  if (auto added = trees.add(*directory, use.writes, use.passes_files); !added) return added;
   // What callers are, and whether they still wait.
-  if (auto added = trees.add("/proc", false); !added) return added;
+  if (auto added = trees.add("/proc", false, false); !added) return added;
   return restrict_files(trees.all());
 }
 
@@ -103,13 +103,13 @@ Result<Sandbox> Sandbox::plan(Sandboxing mode) {
   return sandbox;
 }
 
-Result<void> Sandbox::enter(int source, bool writes_source) const {
+Result<void> Sandbox::enter(int source, const SourceUse& use) const {
   if (!is_on_) return {};
   // Reads the file of the time zone, for the times in the log.
   tzset();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return codec::io_error(errno, "prctl(PR_SET_NO_NEW_PRIVS)");
   if (landlock_ > 0) {
-    if (auto done = give_up_files(source, writes_source); !done) return done;
+    if (auto done = give_up_files(source, use); !done) return done;
   }
   if (auto done = reduce_capabilities(); !done) return done;
   if (!filters_) return {};

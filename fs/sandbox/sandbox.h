@@ -9,6 +9,12 @@
 
 namespace cframefs::fs {
 
+/// What serving does with the files of the source beside reading them.
+struct SourceUse {
+  bool writes = false;
+  bool passes_files = false;  // the kernel opens them in the daemon's place, also to execute them
+};
+
 class Sandbox {
  public:
   /// Finds out what the kernel has. Error unsupported: `mode` is strict, and something is missing.
@@ -18,7 +24,7 @@ class Sandbox {
   bool is_on() const { return is_on_; }
   /// Gives up what serving does not need. `source`: an open file or directory of the source; a source that is a file
   /// takes its directory with it. REQUIRES: no other thread runs.
-  codec::Result<void> enter(int source, bool writes_source) const;
+  codec::Result<void> enter(int source, const SourceUse& use) const;
   /// Gives up, in a thread that decodes and encodes only, what that does not need. REQUIRES: enter().
   void enter_decoder() const;
   /// Returns what enter() restricts, for logs: "Landlock 7, system calls, capabilities". REQUIRES: is_on().

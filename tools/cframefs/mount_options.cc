@@ -178,6 +178,11 @@ Status set_writeback(MountOptions& options, std::string_view value) {
   return choose_switch(value, options.kernel_cache.writeback);
 }
 
+Status set_passthrough(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"auto", true}, {"off", false}}};
+  return choose(kWords, value, options.kernel_cache.passthrough);
+}
+
 Status set_attr_timeout(MountOptions& options, std::string_view value) {
   return store(parse_seconds(value), options.kernel_cache.attr_timeout);
 }
@@ -216,6 +221,8 @@ const std::array kOptions = {
     OptionSpec{"dirty_limit", "SIZE", "limit on uncommitted bytes (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
+    OptionSpec{"passthrough", "auto|off", "the kernel reads files of no known kind itself, if it can (auto)",
+               set_passthrough},
     OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
     OptionSpec{"uid", "USER", "number of the user to whom all files appear to belong", set_uid},
     OptionSpec{"gid", "GROUP", "number of the group to which all files appear to belong", set_gid},
