@@ -106,11 +106,12 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
       return reply_error(request, dropped.error());
     }
   }
-  const bool fresh = !(*handle)->keep_pages;
   if (auto passed = pass_to_kernel(adapter, **handle, info->flags); !passed) {
     adapter.filesystem().files().release(std::move(*handle));
     return reply_error(request, passed.error());
   }
+  const bool is_passed = (*handle)->backing && (*handle)->backing->has_id();
+  const bool fresh = is_passed ? !(*handle)->same_state : !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });

@@ -49,7 +49,8 @@ class PageCacheState {
   };
   struct Opened {
     bool keep_pages = false;
-    bool direct = false;  // reads must bypass the page cache
+    bool same_state = false;  // no other version was opened since this one; attributes may be those of it
+    bool direct = false;      // reads must bypass the page cache
   };
 
   Look begin_look() const;

@@ -57,6 +57,7 @@ struct FileHandle {
 
   // For the reply to open; `direct` for writes, too.
   bool keep_pages = false;  // the kernel's pages of this file are still valid
+  bool same_state = false;  // so are its attributes
   bool direct = false;      // reads and writes bypass the kernel's pages
 };
 
