@@ -192,7 +192,7 @@ codec::Result<void> enter_sandbox(const Served& served) {
   frame::examine_locks_by([&guard](const struct stat& file) { return guard.only_readers_lock(file); });
   const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());
   if (!root) return codec::io_error(EBADF, "enter the sandbox");
-  return served.sandbox.enter(root->number, {may_change_source(served), may_pass_files(served.options)});
+  return served.sandbox.enter(root->number, {may_change_source(served), may_pass_files(served.filesystem)});
 }
 
 /// Unmounts when the session has ended.

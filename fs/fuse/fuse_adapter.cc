@@ -174,7 +174,7 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
   }
   if (mounted != 0) return mount_failure(mountpoint);
   backing_.begin(fuse_session_fd(session_));
-  if (may_pass_files(filesystem_.options())) init_.want_backing();
+  if (may_pass_files(filesystem_)) init_.want_backing();
   return use_own_device_calls();
 }
 

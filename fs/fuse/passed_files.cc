@@ -22,7 +22,10 @@ codec::Result<void> check_direct(FuseAdapter& adapter, const FileHandle& handle,
 
 }  // namespace
 
-bool may_pass_files(const MountOptions& options) {
+bool may_pass_files(Filesystem& filesystem) {
+  // The one file of such a mount is a frame, and a server has no files of the system.
+  if (filesystem.tree().is_single_file() || filesystem.tree().files().is_remote()) return false;
+  const MountOptions& options = filesystem.options();
   return options.kernel_cache.passthrough && !options.no_access_times && may_administer();
 }
 

@@ -9,13 +9,13 @@
 
 namespace cframefs::fs {
 
+class Filesystem;
 class FuseAdapter;
 struct FileHandle;
-struct MountOptions;
 
 /// Returns whether the kernel is to read and write passed-through files itself, if it can. It would move their access
-/// times, which `noatime` forbids.
-bool may_pass_files(const MountOptions& options);
+/// times, which `noatime` forbids. REQUIRES: Filesystem::open_source().
+bool may_pass_files(Filesystem& filesystem);
 
 /// Gives the handle of an open the backing file of its inode, if the kernel is to read and write the file itself. While
 /// a handle of the inode is open, all others get what that one has. `flags`: as open(2).

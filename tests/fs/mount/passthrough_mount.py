@@ -162,6 +162,8 @@ class Elsewhere(Plain):
         # semantics: R19
         for name in ("empty", "first", "second"):
             os.mkdir(f"{self.work}/{name}")
+            # What is left if the test fails.
+            self.addCleanup(run, "umount", "-q", "-l", f"{self.work}/{name}")
 
         def stack(lower, on):
             return run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower}:{self.work}/empty", on).returncode
@@ -175,6 +177,36 @@ class Elsewhere(Plain):
                     self.assertEqual(read(self.work + "/second/plain"), CONTENT)
                     output("umount", self.work + "/second")
                 output("umount", self.work + "/first")
+
+    def test_the_first_open_decides_for_all_until_the_last_close(self):
+        # semantics: R13
+        library = os.environ.get("SLOW_CALLS_LIBRARY")
+        if library is None:
+            self.skipTest("SLOW_CALLS_LIBRARY is not set")
+        gate = self.work + "/gate"
+        with Mount(self.source, *self.OPTIONS, mountpoint=self.mountpoint,
+                   environment={"LD_PRELOAD": library, "NO_BACKING": gate}) as mount:
+            for is_refused in (False, True):
+                if is_refused:
+                    write(gate, b"")
+                handles = [os.open(mount / "plain", os.O_RDONLY)]
+                if is_refused:
+                    os.unlink(gate)
+                else:
+                    write(gate, b"")
+                before = self.requests(mount)
+                handles += [os.open(mount / "plain", flags) for flags in (os.O_RDONLY, os.O_RDWR)]
+                os.pwrite(handles[2], b"x", 5)
+                for handle in handles:
+                    self.assertEqual(os.pread(handle, SIZE, 0), CONTENT[:5] + b"x" + CONTENT[6:])
+                self.assertEqual(self.requests(mount) > before, is_refused)
+                for handle in handles:
+                    os.close(handle)
+                wait_for(lambda: not self.is_open_in(mount.daemon.pid), what="the last close")
+
+    def is_open_in(self, pid):
+        links = [f"/proc/{pid}/fd/{number}" for number in os.listdir(f"/proc/{pid}/fd")]
+        return any(os.path.lexists(link) and os.readlink(link) == self.stored for link in links)
 
     def test_direct_reads_where_the_source_has_none(self):
         # semantics: R16
