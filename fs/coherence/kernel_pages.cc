@@ -22,6 +22,7 @@ void KernelPages::enter(FileHandle& handle, const PageCacheState::Opening& openi
   handle.counted = true;
   handle.direct = opened.direct;
   handle.keep_pages = opened.keep_pages;
+  handle.same_state = opened.same_state;
   handle.open_unconfirmed = !opened.keep_pages;
 }
 

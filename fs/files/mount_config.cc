@@ -152,6 +152,7 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
   add("commit_interval", fmt::format("{}", options.commit_interval));
   add("writeback", switch_text(options.kernel_cache.writeback));
   add("fill_pages", switch_text(options.kernel_cache.fill_pages));
+  add("passthrough", options.kernel_cache.passthrough ? "auto" : "off");
   add("stats", switch_text(options.statistics));
   text += timeout_line("attr_timeout", options.kernel_cache.attr_timeout);
   text += timeout_line("entry_timeout", options.kernel_cache.entry_timeout);

@@ -55,7 +55,8 @@ codec::Result<void> enter_sandbox(const Sandbox& sandbox, MountGuard& guard, con
     if (source.descriptor < 0) return codec::io_error(EBADF, "enter the sandbox");
     auto directory = Sandbox::directory_of(source.descriptor);
     if (!directory) return codec::Failure(directory.error());
-    permissions.paths = {{.path = std::move(*directory), .is_writable = source.is_written}};
+    permissions.paths = {
+        {.path = std::move(*directory), .is_writable = source.is_written, .is_executable = source.passes_files}};
   }
   return sandbox.enter(permissions);
 }

@@ -17,6 +17,7 @@ namespace cframefs::fs {
 struct ConfinedSource {
   int descriptor = -1;                    // of the system: its root, an open directory or file
   bool is_written = false;                // as far as the mount is
+  bool passes_files = false;              // the kernel opens its files in the daemon's place
   frame::RemoteSource* remote = nullptr;  // on a server
   const MountOptions& options;
 };

@@ -33,6 +33,7 @@
 #include "fs/fuse/mount_guard.h"
 #include "fs/fuse/mount_point.h"
 #include "fs/fuse/page_fill_process.h"
+#include "fs/fuse/passed_files.h"
 #include "fs/sandbox/sandbox.h"
 #include "fs/sandbox/syscall_filter.h"
 #include "fs/util/log.h"
@@ -190,7 +191,8 @@ codec::Result<void> confine(const Served& served) {
   if (!served.sandbox.is_on()) return {};
   const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());
   return enter_sandbox(served.sandbox, served.guard,
-                       {root ? root->number : -1, may_change_source(served), served.remote, served.options});
+                       {root ? root->number : -1, may_change_source(served), may_pass_files(served.filesystem),
+                        served.remote, served.options});
 }
 
 /// Unmounts when the session has ended.
@@ -235,8 +237,8 @@ codec::Result<void> serve(const Served& served) {
     is_kernel_writable = [&served] { return is_writable(*served.mount); };
   const DecodesFrom from = served.remote != nullptr ? DecodesFrom::servers : DecodesFrom::files;
   served.filesystem.start(
-      served.adapter.kernel(), std::move(is_kernel_writable),
-      [&served, from] { served.sandbox.enter_decoder(from); }, filler);
+      served.adapter.kernel(), std::move(is_kernel_writable), [&served, from] { served.sandbox.enter_decoder(from); },
+      filler);
   std::string ended_by = "by umount or fusermount3";
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),

@@ -18,6 +18,7 @@
 
 #include "fs/fuse/daemon.h"
 #include "fs/fuse/fuse_requests.h"
+#include "fs/fuse/passed_files.h"
 #include "fs/fuse/service_loop.h"
 #include "fs/fuse/signal_handler.h"
 #include "fs/util/log.h"
@@ -172,6 +173,8 @@ codec::Result<void> FuseAdapter::mount(const std::string& mountpoint, const std:
     mounted = fuse_session_mount(session_, mountpoint.c_str());
   }
   if (mounted != 0) return mount_failure(mountpoint);
+  backing_.begin(fuse_session_fd(session_));
+  if (may_pass_files(filesystem_)) init_.want_backing();
   return use_own_device_calls();
 }
 
@@ -280,6 +283,7 @@ void FuseAdapter::unmount(const std::function<void()>& release_readers, const st
     disconnect(session_);
     by_guard();
   }
+  backing_.end();
   fuse_session_unmount(session_);
 }
 

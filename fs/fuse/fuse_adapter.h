@@ -18,6 +18,7 @@
 #include "fs/fuse/init_answer.h"
 #include "fs/fuse/kernel_notifications.h"
 #include "fs/fuse/open_handles.h"
+#include "fs/kernel/backing_files.h"
 #include "fs/util/refusal_log.h"
 
 struct fuse_session;
@@ -68,6 +69,9 @@ class FuseAdapter {
   /// requests were measured to wait 3 to 31 times as long as on an idle mount.
   codec::Turns& listings() { return listings_; }
   RefusalLog& refusals() { return refusals_; }
+  /// Returns whether the kernel can read and write passed-through files itself. REQUIRES: its INIT has been answered.
+  bool passes_files() const { return init_.has_backing(); }
+  BackingFiles& backing() { return backing_; }
   /// Called when the kernel's INIT has arrived. `protocol`: the minor number of the kernel's protocol.
   void ready(std::uint32_t protocol);
   /// Returns true if O_WRONLY handles should bypass the kernel's page cache, which makes writes twice as fast. Requires
@@ -98,6 +102,7 @@ class FuseAdapter {
   OpenHandles<DirectoryHandle> directories_;
   codec::Turns listings_;
   RefusalLog refusals_;
+  BackingFiles backing_;
   KernelNotifications notifications_;
 };
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "fs/fuse/fuse_requests.h"
+#include "fs/fuse/open_answers.h"
+#include "fs/fuse/passed_files.h"
 
 namespace cframefs::fs {
 namespace {
@@ -65,8 +67,8 @@ codec::Result<void> drop_privileges(Filesystem& filesystem, FileHandle& handle, 
   return changed ? codec::Result<void>() : codec::Failure(changed.error());
 }
 
-/// Fills the kernel's answer to an open, and transfers the handle to the open handles. `mode_of_new`: as
-/// may_write_directly().
+/// Fills what open_answers.h sends as the answer to an open, and transfers the handle to the open handles.
+/// `mode_of_new`: as may_write_directly().
 void fill_open(FuseAdapter& adapter, fuse_file_info* info, std::unique_ptr<FileHandle> handle,
                std::optional<mode_t> mode_of_new = std::nullopt) {
   info->keep_cache = handle->keep_pages ? 1 : 0;
@@ -110,11 +112,16 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
       return reply_error(request, dropped.error());
     }
   }
-  const bool fresh = !(*handle)->keep_pages;
+  if (auto passed = pass_to_kernel(adapter, **handle, info->flags); !passed) {
+    adapter.filesystem().files().release(std::move(*handle));
+    return reply_error(request, passed.error());
+  }
+  const bool is_passed = (*handle)->backing && (*handle)->backing->has_id();
+  const bool fresh = is_passed ? !(*handle)->same_state : !(*handle)->keep_pages;
   fill_open(adapter, info, std::move(*handle));
   // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
-  if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
+  if (reply_with([&] { return reply_opened(request, *info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });
 }
 
@@ -129,8 +136,13 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
                                                      *PendingRequest::current());
   if (!created) return reply_error(request, created.error());
   const fuse_entry_param entry = entry_of(created->attributes);
+  if (auto passed = pass_to_kernel(adapter, *created->handle, info->flags); !passed) {
+    adapter.filesystem().files().release(std::move(created->handle));
+    try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });
+    return reply_error(request, passed.error());
+  }
   fill_open(adapter, info, std::move(created->handle), created->attributes.status.st_mode);
-  if (reply_with([&] { return fuse_reply_create(request, &entry, info); }) == -ENOENT) {
+  if (reply_with([&] { return reply_created(request, entry, *info); }) == -ENOENT) {
     try_in_memory([&] { close_handle(adapter, info); });
     try_in_memory([&] { adapter.filesystem().names().forget(entry.ino, 1); });
   }

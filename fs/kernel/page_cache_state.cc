@@ -30,9 +30,11 @@ PageCacheState::Drop PageCacheState::drop() {
 
 PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   codec::MutexLock lock(mutex_);
-  const bool same = pages_ != Pages::unknown && state_ == opening.file && (!state_.racy || trusted_);
+  const bool same_state = state_ == opening.file && (!state_.racy || trusted_);
+  const bool same = pages_ != Pages::unknown && same_state;
   damaged_ = opening.damaged || (same && damaged_);
   Opened answer;
+  answer.same_state = same_state;
   answer.direct = damaged_ && opening.damage_shares_pages;
   // While a drop is pending, the open drops the pages instead: it keeps none.
   const bool has_old_pages = opening.has_old_head || drops_.are_pending();
@@ -54,6 +56,11 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
 void PageCacheState::open_confirmed() {
   codec::MutexLock lock(mutex_);
   --unconfirmed_;
+}
+
+void PageCacheState::passed() {
+  codec::MutexLock lock(mutex_);
+  pages_ = Pages::unknown;
 }
 
 PageCacheState::Drop PageCacheState::closed(bool wrote) {

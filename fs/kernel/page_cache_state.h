@@ -49,7 +49,8 @@ class PageCacheState {
   };
   struct Opened {
     bool keep_pages = false;
-    bool direct = false;  // reads must bypass the page cache
+    bool same_state = false;  // no other version was opened since this one; attributes may be those of it
+    bool direct = false;      // reads must bypass the page cache
   };
 
   Look begin_look() const;
@@ -59,6 +60,9 @@ class PageCacheState {
   Opened opened(const Opening& opening);
   /// Records that a handle, opened without keeping pages, has sent a request: so the kernel has dropped them.
   void open_confirmed();
+  /// Records that the kernel reads and writes the file itself through the handle that was just opened, and through all
+  /// others. It has no pages then.
+  void passed();
   /// Records that a handle is closed. `wrote`: the handle could write.
   Drop closed(bool wrote);
 

@@ -42,6 +42,7 @@ struct FileHandle {
   std::shared_ptr<const frame::Descriptor> file;  // passed-through files only
   std::shared_ptr<OpenFrame> frame;               // frames only
   std::string content;                            // of a control file, as it was when opened
+  std::shared_ptr<const BackingFile> backing;     // passed-through files only; null if the adapter uses none
   bool writable = false;
   bool append = false;   // O_APPEND: writes go to the current end
   bool counted = false;  // Node::pages counts it
@@ -56,6 +57,7 @@ struct FileHandle {
 
   // For the reply to open; `direct` for writes, too.
   bool keep_pages = false;  // the kernel's pages of this file are still valid
+  bool same_state = false;  // so are its attributes
   bool direct = false;      // reads and writes bypass the kernel's pages
 };
 

@@ -19,7 +19,8 @@ constexpr std::uint64_t bit_of(unsigned capability) {
 
 // What the kernel has permitted the caller to do, the daemon does in its place: change owners and rights, bypass
 // permission checks and quotas, make devices, write security.capability and trusted.* attributes (SYS_ADMIN), and act
-// with the caller's identity (SETUID, SETGID). The filter of system calls takes away what else SYS_ADMIN permits.
+// with the caller's identity (SETUID, SETGID). SYS_ADMIN also gives the kernel files to read and write itself. The
+// filter of system calls takes away what else it permits.
 constexpr std::uint64_t kForCallers = bit_of(CAP_CHOWN) | bit_of(CAP_DAC_OVERRIDE) | bit_of(CAP_DAC_READ_SEARCH) |
                                       bit_of(CAP_FOWNER) | bit_of(CAP_FSETID) | bit_of(CAP_SETGID) |
                                       bit_of(CAP_SETUID) | bit_of(CAP_MKNOD) | bit_of(CAP_SETFCAP) |
@@ -43,6 +44,12 @@ codec::Result<void> keep(std::uint64_t kept) {
 }
 
 }  // namespace
+
+bool may_administer() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  Sets sets{};
+  return ::syscall(SYS_capget, &header, sets.data()) == 0 && (sets[0].effective & bit_of(CAP_SYS_ADMIN)) != 0;
+}
 
 codec::Result<void> reduce_capabilities() {
   // Nothing is executed any more, so the bounding set need not be reduced; ambient ones would survive execve(2) only.

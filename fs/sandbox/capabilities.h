@@ -7,6 +7,9 @@
 
 namespace cframefs::fs {
 
+/// Returns whether the process has CAP_SYS_ADMIN. In a user namespace, the kernel may refuse calls that need it.
+bool may_administer();
+
 /// Gives up, for ever, all capabilities but those that act for callers. Nothing to do for a daemon that has none.
 codec::Result<void> reduce_capabilities();
 

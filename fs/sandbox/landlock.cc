@@ -32,7 +32,7 @@ constexpr std::uint64_t kWrites =
     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
     LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
     LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
-constexpr std::uint64_t kNever = LANDLOCK_ACCESS_FS_EXECUTE;
+constexpr std::uint64_t kExecutes = LANDLOCK_ACCESS_FS_EXECUTE;
 constexpr std::uint64_t kConnect = 2;
 constexpr std::uint64_t kTcp = 1 | kConnect;  // bind and connect
 constexpr int kPortRule = 2;
@@ -46,7 +46,7 @@ struct PortRule {
 
 Ruleset ruleset_of(unsigned version) {
   Ruleset rules;
-  rules.files = kReads | kWrites | kNever;
+  rules.files = kReads | kWrites | kExecutes;
   if (version >= kTruncates) rules.files |= kTruncate;
   if (version >= kDevices) rules.files |= kControlDevice;
   if (version >= kNetwork) rules.network = kTcp;
@@ -94,6 +94,7 @@ codec::Result<void> restrict_access(std::span<const OpenTree> trees, std::span<c
     beneath.allowed_access = !tree.is_directory ? LANDLOCK_ACCESS_FS_READ_FILE
                              : tree.is_writable ? rules.files & (kReads | kWrites | kTruncate)
                                                 : kReads;
+    if (tree.is_executable) beneath.allowed_access |= kExecutes;
     beneath.parent_fd = tree.descriptor;
     if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
       return codec::io_error(errno, "landlock_add_rule");

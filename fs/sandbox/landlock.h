@@ -13,9 +13,10 @@ namespace cframefs::fs {
 
 /// A directory that may be used, with all that is beneath it, or a file that may be read.
 struct OpenTree {
-  int descriptor = -1;       // as O_PATH
-  bool is_directory = true;  // else a file, which is read only
-  bool is_writable = false;  // files may be written, made and removed
+  int descriptor = -1;         // as O_PATH
+  bool is_directory = true;    // else a file, which is read only
+  bool is_writable = false;    // files may be written, made and removed
+  bool is_executable = false;  // files may be executed
 };
 
 /// Returns the version of Landlock in this kernel; 0 if it has none, or one that cannot permit renames between

@@ -57,7 +57,7 @@ class Trees {
       failure.value().path = permitted.path;
       return failure;
     }
-    trees_.push_back({fd, S_ISDIR(status.st_mode), permitted.is_writable});
+    trees_.push_back({fd, S_ISDIR(status.st_mode), permitted.is_writable, permitted.is_executable});
     return {};
   }
   const std::vector<OpenTree>& all() const { return trees_; }

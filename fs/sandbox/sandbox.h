@@ -16,6 +16,7 @@ namespace cframefs::fs {
 struct PermittedPath {
   std::string path;
   bool is_writable = false;
+  bool is_executable = false;  // the kernel opens files in the daemon's place, also to execute them
   bool may_be_missing = false;
 };
 

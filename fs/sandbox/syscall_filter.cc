@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fs/util/backing_calls.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -361,6 +363,8 @@ Result<void> filter_daemon(Unexpected unexpected) {
   filter.add(kEnds, "socket", is_not(0, AF_UNIX));
   // The C library asks whether a file is a terminal.
   filter.permit("ioctl", is(1, TCGETS));
+  filter.permit("ioctl", is(1, kOpenBacking));
+  filter.permit("ioctl", is(1, kCloseBacking));
   filter.permit("prlimit64", is(2, 0));
   return filter.load();
 }

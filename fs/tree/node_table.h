@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "codec/base/mutex.h"
+#include "fs/kernel/backing_files.h"
 #include "fs/kernel/page_cache_state.h"
 #include "fs/read/frame_snapshot.h"
 #include "fs/read/reads_under_way.h"
@@ -59,6 +60,7 @@ struct Node {
   codec::Mutex mutex;
   EntryStat known GUARDED_BY(mutex);  // the last status read from disk; without what only a write-back knows
   std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // descriptors of handles
+  std::weak_ptr<const BackingFile> backing GUARDED_BY(mutex);    // shared by the handles of a passed-through file
   std::unique_ptr<const std::string> target GUARDED_BY(mutex);   // of a link that was read; it never changes
   std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);         // shared by its handles
   std::weak_ptr<const FrameSnapshot> current GUARDED_BY(mutex);  // the snapshot that was opened last

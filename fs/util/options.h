@@ -42,8 +42,9 @@ struct NewFrameOptions {
 
 /// What the kernel may cache.
 struct KernelCacheOptions {
-  bool writeback = false;  // the kernel's write-back cache
-  bool fill_pages = true;  // the kernel reads the rest of a block that requests touch again
+  bool writeback = false;   // the kernel's write-back cache
+  bool fill_pages = true;   // the kernel reads the rest of a block that requests touch again
+  bool passthrough = true;  // the kernel reads and writes passed-through files itself, where it can
   // Seconds for which the kernel may cache attributes and names in watched directories. None: kDirectoryTimeout for
   // directories, 0 for files. A number holds for both; a change by another program is then visible when the watcher has
   // reported it, shortly afterwards, instead of at the next call.

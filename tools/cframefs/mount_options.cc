@@ -182,6 +182,11 @@ Status set_fill_pages(MountOptions& options, std::string_view value) {
   return choose_switch(value, options.kernel_cache.fill_pages);
 }
 
+Status set_passthrough(MountOptions& options, std::string_view value) {
+  static constexpr std::array<Word<bool>, 2> kWords = {{{"auto", true}, {"off", false}}};
+  return choose(kWords, value, options.kernel_cache.passthrough);
+}
+
 Status set_attr_timeout(MountOptions& options, std::string_view value) {
   return store(parse_seconds(value), options.kernel_cache.attr_timeout);
 }
@@ -222,6 +227,8 @@ const std::array kOptions = {
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
     OptionSpec{"fill_pages", "on|off", "the kernel reads whole blocks that are read from here and there (on)",
                set_fill_pages},
+    OptionSpec{"passthrough", "auto|off", "the kernel reads files of no known kind itself, if it can (auto)",
+               set_passthrough},
     OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
     OptionSpec{"uid", "USER", "number of the user to whom all files appear to belong", set_uid},
     OptionSpec{"gid", "GROUP", "number of the group to which all files appear to belong", set_gid},

@@ -23,11 +23,12 @@ _cframefs() {
       log_level=*) choices='log_level=error log_level=warning log_level=info log_level=debug' ;;
       remote_index=*) choices='remote_index=off remote_index=on' ;;
       fill_pages=*) choices='fill_pages=on fill_pages=off' ;;
+      passthrough=*) choices='passthrough=auto passthrough=off' ;;
       writeback=*) choices='writeback=off writeback=on' ;;
       *)
         choices='ro rw names= b2nd= detect= offset= beta_bitshuffle= cache_size= readahead= workers= codec= clevel= filter=
-          typesize= chunksize= blocksize= new_npy= checksums= dirty_limit= commit_interval= writeback= fill_pages= stats= attr_timeout=
-          entry_timeout= uid= gid= umask= mkdir nonempty remount idle_timeout= cache_timeout= log= log_level= sandbox=
+          typesize= chunksize= blocksize= new_npy= checksums= dirty_limit= commit_interval= writeback= fill_pages= passthrough=
+          stats= attr_timeout= entry_timeout= uid= gid= umask= mkdir nonempty remount idle_timeout= cache_timeout= log= log_level= sandbox=
           endpoint= region= profile= unsigned token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout= remote_index=
           allow_other allow_root default_permissions auto_unmount fsname= subtype= max_read= suid nosuid
           dev nodev exec noexec async sync dirsync noatime context= fscontext= defcontext= rootcontext='

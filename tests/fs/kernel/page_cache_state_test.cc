@@ -55,6 +55,27 @@ TEST_F(PageCacheStateTest, AnOpenOfTheSameStateKeepsPages) {
   EXPECT_TRUE(open(state(1)).keep_pages);
 }
 
+TEST_F(PageCacheStateTest, AFileThatTheKernelReadsItselfHasNoPages) {
+  open_and_confirm(state(1), true);
+  pages_.passed();
+  EXPECT_EQ(pages_.pages(), Pages::unknown);
+  EXPECT_EQ(stat(state(2)), Drop::nothing);
+  EXPECT_EQ(read(state(3)), Drop::nothing);
+  EXPECT_EQ(change(state(3), state(4)), Drop::nothing);
+  EXPECT_EQ(pages_.closed(true), Drop::nothing);
+  EXPECT_FALSE(open(state(1)).keep_pages);
+}
+
+TEST_F(PageCacheStateTest, AnOpenTellsWhetherTheStateIsThatOfTheLastOneAlsoIfThereAreNoPages) {
+  EXPECT_FALSE(open(state(1)).same_state);
+  pages_.passed();
+  EXPECT_TRUE(open(state(1)).same_state);
+  pages_.passed();
+  EXPECT_FALSE(open(state(2)).same_state);
+  EXPECT_FALSE(open(state(3, true)).same_state);
+  EXPECT_FALSE(open(state(3, true)).same_state);
+}
+
 TEST_F(PageCacheStateTest, AnOpenOfAnotherStateDropsPages) {
   open_and_confirm(state(1));
   EXPECT_FALSE(open_and_confirm(state(2)));

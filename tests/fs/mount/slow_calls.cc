@@ -19,9 +19,12 @@
 // SHORT_READS: a read at an offset gets at most half of what it asks for, and each third is interrupted first.
 //
 // NO_INOTIFY: no directory can be watched, as where the limit on watches is reached.
+//
+// NO_BACKING names a file: while it is there, the device takes no file to read and write itself.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -124,6 +127,21 @@ extern "C" ssize_t read(int fd, void* buf, std::size_t nbytes) {
   const ssize_t got = real(fd, buf, nbytes);
   if (got < 0 && errno == ENODEV && !given("ABORTED_READS").empty()) errno = ECONNABORTED;
   return got;
+}
+
+extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
+  static const auto real = next<int (*)(int, unsigned long, void*)>("ioctl");
+  constexpr unsigned long kOpenBacking = 0x4010e501;  // FUSE_DEV_IOC_BACKING_OPEN
+  const std::string gate(given("NO_BACKING"));
+  if (request == kOpenBacking && !gate.empty() && access(gate.c_str(), F_OK) == 0) {
+    errno = EPERM;
+    return -1;
+  }
+  va_list rest;
+  va_start(rest, request);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  return real(fd, request, argument);
 }
 
 extern "C" int inotify_add_watch(int fd, const char* path, std::uint32_t mask) noexcept {

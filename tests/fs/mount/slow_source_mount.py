@@ -56,7 +56,9 @@ class SlowSource(unittest.TestCase):
 
     def ask_beside(self, waiting):
         """Reads the statistics beside this number of reads that wait for the source."""
-        with Mount(self.disk, "names=keep") as below, Mount(below.path, "names=keep", "stats=on") as mount:
+        # Without passthrough=off the kernel would read past both daemons.
+        served = ("names=keep", "passthrough=off")
+        with Mount(self.disk, *served) as below, Mount(below.path, *served, "stats=on") as mount:
             statistics = os.open(mount / ".cframefs/stats.json", os.O_RDONLY)
             held = [os.open(mount / str(number), os.O_RDONLY) for number in range(waiting)]
             readers = []

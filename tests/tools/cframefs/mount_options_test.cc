@@ -101,6 +101,9 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
   EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
   EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
+  EXPECT_TRUE(with("ro").kernel_cache.passthrough);
+  EXPECT_TRUE(with("passthrough=off,passthrough=auto").kernel_cache.passthrough);
+  EXPECT_FALSE(with("passthrough=off").kernel_cache.passthrough);
   EXPECT_EQ(with("attr_timeout=0").kernel_cache.attr_timeout, 0.0);
   EXPECT_EQ(with("entry_timeout=2.5").kernel_cache.entry_timeout, 2.5);
   EXPECT_EQ(with("uid=1000").shown.user, 1000U);
@@ -167,7 +170,8 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"profile", ""},          {"token_file", ""},
                                                                 {"ca_file", ""},          {"cache_dir", ""},
                                                                 {"cache_disk", "1M"},     {"remote_ttl", "-1"},
-                                                                {"remote_timeout", "0"},  {"remote_index", "yes"}};
+                                                                {"remote_timeout", "0"},  {"remote_index", "yes"},
+                                                                {"passthrough", "on"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount", "unsigned"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
