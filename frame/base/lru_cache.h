@@ -52,6 +52,16 @@ class LruCache {
     insert(key, std::move(value), charge);
   }
 
+  /// Removes the entries whose values `is_gone` accepts; it is called with the lock held.
+  template <class Predicate>
+  void remove_if(const Predicate& is_gone) {
+    codec::MutexLock lock(mutex_);
+    for (auto entry = recent_.begin(); entry != recent_.end();) {
+      const Iterator here = entry++;
+      if (is_gone(here->value)) drop(here);
+    }
+  }
+
  private:
   struct Entry {
     Key key;

@@ -192,7 +192,7 @@ ByteRange ChunkReader::group_range(std::uint32_t first, std::uint32_t stop) cons
 }
 
 Result<void> ChunkReader::fetch(std::uint32_t first, std::uint32_t count) const {
-  if (!location_.source || !location_.source->is_remote() || storage() != Storage::blocks) return {};
+  if (!is_remote() || storage() != Storage::blocks) return {};
   const std::uint32_t end = first + std::min(count, decoder_.block_count() - first);
   for (std::uint32_t begin = first; begin < end;) {
     const std::uint32_t stop = group_end(begin, end);

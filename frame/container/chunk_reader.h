@@ -43,6 +43,8 @@ class ChunkReader {
   /// Returns the memory that this object holds, for caches that charge it.
   std::size_t footprint() const;
 
+  /// Returns whether the stored bytes come from a server.
+  bool is_remote() const { return location_.source && location_.source->is_remote(); }
   /// Waits until blocks first to first + count - 1 can be read without waiting for a server, if the source is on one:
   /// callers that hold memory or turns for decoding wait before they take these. Returns the error that decoding would
   /// meet.

@@ -166,6 +166,7 @@ struct ListingParts {
   std::chrono::seconds ttl;
   bool uses_index;
   std::function<void(const std::string&)> warn;
+  RangeStore& store;
 };
 
 /// Returns the listing, with the index of its root, if that is to be used.
@@ -173,7 +174,8 @@ std::unique_ptr<Listing> with_index(const ListingParts& parts, std::unique_ptr<L
   std::unique_ptr<IndexSource> index;
   if (parts.uses_index && parts.ttl.count() > 0) {
     const std::string url = live->url_of(std::string(kIndexName));
-    index = std::make_unique<IndexSource>(parts.requests, url, parts.ttl, parts.warn);
+    index = std::make_unique<IndexSource>(parts.requests, url, parts.ttl, parts.warn, std::chrono::steady_clock::now,
+                                          parts.store);
   }
   return std::make_unique<IndexedListing>(std::move(live), std::move(index), parts.ttl);
 }
@@ -254,7 +256,7 @@ class ServerSource final : public RemoteSource {
     requests_ =
         std::make_unique<OpeningRequests>(transport_, authorizer_ ? *authorizer_ : no_authorizer(), options.timeout);
     heads_ = std::make_unique<RemoteHeads>(*requests_, ttl_, std::chrono::steady_clock::now, store());
-    auto tree = tree_of(address_, *access, {*requests_, ttl_, options.uses_index, options.warn}, *heads_);
+    auto tree = tree_of(address_, *access, {*requests_, ttl_, options.uses_index, options.warn, store()}, *heads_);
     if (!tree) return Failure(tree.error());
     root_ = std::move(tree->root);
     listing_ = std::move(tree->listing);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "frame/base/utf8_sanitize.h"
+#include "frame/remote/http/address.h"
 #include "fs/read/read_ahead.h"
 
 namespace cframefs::fs {
@@ -103,18 +104,25 @@ std::string life_lines(const MountOptions& options) {
   return lines + fmt::format("sandbox={}\n", sandbox_text(daemon.sandbox));
 }
 
-/// Returns the lines of the options of a source that is an address.
+/// Returns the lines of the options of a source that is an address: those that its kind of server has.
 std::string remote_lines(const MountOptions& options) {
+  const auto address = frame::parse_address(options.source);
+  if (!address) return {};
+  const bool is_bucket = address->scheme == frame::Address::Scheme::s3;
   const frame::RemoteOptions& remote = options.remote;
   const auto text = [](const std::string& value) {
     return value.empty() ? std::nullopt : std::optional(frame::printable(value));
   };
   const auto seconds = [](std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); };
-  std::string lines = optional_line("endpoint", text(remote.endpoint), "AWS_ENDPOINT_URL, else that of AWS");
-  lines += optional_line("region", text(remote.region), "as the AWS tools find it");
-  lines += optional_line("profile", text(remote.profile), "AWS_PROFILE, else default");
-  lines += remote.is_unsigned ? "unsigned\n" : "# unsigned: off\n";
-  lines += optional_line("token_file", text(remote.token_file), "none");
+  std::string lines;
+  if (is_bucket) {
+    lines += optional_line("endpoint", text(remote.endpoint), "AWS_ENDPOINT_URL, else that of AWS");
+    lines += optional_line("region", text(remote.region), "as the AWS tools find it");
+    lines += optional_line("profile", text(remote.profile), "AWS_PROFILE, else default");
+    lines += remote.is_unsigned ? "unsigned\n" : "# unsigned: off\n";
+  } else {
+    lines += optional_line("token_file", text(remote.token_file), "none");
+  }
   lines += optional_line("ca_file", text(remote.ca_file), "the certificates of the system");
   lines += optional_line("cache_dir", text(remote.cache_dir), "none");
   return lines + fmt::format("cache_disk={}\nremote_ttl={}\nremote_timeout={}\nremote_index={}\n", remote.cache_disk,
@@ -157,7 +165,7 @@ std::string config_text(MountContext& mount, const MountPlace& where, std::uint6
   text += timeout_line("attr_timeout", options.kernel_cache.attr_timeout);
   text += timeout_line("entry_timeout", options.kernel_cache.entry_timeout);
   text += life_lines(options);
-  text += remote_lines(options);
+  if (mount.tree.files().is_remote()) text += remote_lines(options);
   for (const std::string& option : options.daemon.fuse_options)
     text += frame::printable(option) + "\n";
   return text;

@@ -424,9 +424,26 @@ codec::Result<void> ReadPath::fetch_window(const Gathering& gathering, const fra
   return {};
 }
 
+/// Waits for the server, if there is one, that the cells come from, before they are claimed and take a turn to decode.
+bool ReadPath::fetch_ahead(const FrameSnapshot& snapshot, const ArrayGeometry& array, const TileCells& cells,
+                           const ArrayGeometry::Part& part, const std::function<bool()>& wanted) {
+  if (!cells.reader().is_remote()) return true;
+  std::optional<std::uint32_t> last;
+  const auto done = array.for_each_tile(part, [&](const ArrayGeometry::Tile& tile) -> codec::Result<void> {
+    const std::uint32_t cell = cells.cell_of(tile.block);
+    if (last == cell) return {};
+    last = cell;
+    if (!wanted()) return cancelled();
+    if (cache_.find_known({snapshot.id(), part.chunk.value, cell}).pin) return {};
+    return cells.reader().fetch(cells.block_of(cell), cells.are_bands() ? 1 : cells.layout().block_count(cell));
+  });
+  return done.has_value();
+}
+
 codec::Result<void> ReadPath::load_ahead(const FrameSnapshot& snapshot, const ArrayGeometry& array,
                                          const TileCells& cells, const ArrayGeometry::Part& part,
                                          const std::function<bool()>& wanted) {
+  if (!fetch_ahead(snapshot, array, cells, part, wanted)) return cancelled();
   Batch batch;
   const auto load = [&] {
     static_cast<void>(load_batch(snapshot, cells, batch));

@@ -74,6 +74,14 @@ codec::Result<void> fetch_missing(const frame::ChunkReader& reader, const CacheB
   return {};
 }
 
+/// Returns the end (exclusive) of the cells that are decoded ahead together.
+std::uint32_t claim_end(const CacheBlockLayout& layout, std::uint32_t first, std::uint32_t last) {
+  std::uint32_t cell = first;
+  for (std::uint64_t bytes = 0; cell <= last && bytes < kClaimBytes; ++cell)
+    bytes += layout.range(cell).size();
+  return cell;
+}
+
 }  // namespace
 
 ReadPath::ReadPath(std::uint64_t cache_bound, DecodingStatistics& statistics, DedupLogger& once, unsigned decoders)
@@ -384,6 +392,17 @@ void ReadPath::fail(const FrameSnapshot& snapshot, const Run& run, const codec::
     cache_.fail(std::move(*pin), with_path);
 }
 
+/// Waits for the server, if there is one, that the cells from `first` to before `end` come from, before they are
+/// claimed and take a turn to decode: readers that come up meanwhile fetch and decode themselves.
+bool ReadPath::fetch_ahead(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                           const CacheBlockLayout& layout, std::uint32_t first, std::uint32_t end) {
+  if (!reader.is_remote()) return true;
+  std::vector<BlockCache::Lookup> cells;
+  for (std::uint32_t cell = first; cell < end; ++cell)
+    cells.push_back(cache_.find_known({snapshot.id(), reader.chunk().value, cell}));
+  return fetch_missing(reader, layout, first, cells).has_value();
+}
+
 void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,
                             const std::function<bool()>& wanted) {
   const std::uint64_t size = snapshot.view().size();
@@ -405,14 +424,15 @@ void ReadPath::decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at,
     for (std::uint32_t cell = first; cell <= last && wanted();) {
       // Claim only what is decoded next: a reader that has come up decodes the blocks after it meanwhile.
       const std::uint32_t first_claimed = cell;
+      const std::uint32_t end = claim_end(layout, cell, last);
+      if (!fetch_ahead(snapshot, **reader, layout, cell, end)) break;
       std::vector<BlockCache::Lookup> cells;
-      for (std::uint64_t bytes = 0; cell <= last && bytes < kClaimBytes; ++cell) {
+      for (; cell < end; ++cell) {
         const CacheKey key{snapshot.id(), piece.chunk.value, cell};
         BlockCache::Pin pin = cache_.find_to_load(key, layout.range(cell).size());
         const auto found = pin ? BlockCache::Found::load : BlockCache::Found::ready;
         statistics_.prefetched_blocks.fetch_add(pin ? 1 : 0, std::memory_order_relaxed);
         cells.push_back({std::move(pin), found});
-        bytes += layout.range(cell).size();
       }
       static_cast<void>(load_runs(snapshot, **reader, layout, first_claimed, cells));
     }

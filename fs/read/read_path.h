@@ -113,6 +113,10 @@ class ReadPath {
   codec::Result<void> load_batch(const FrameSnapshot& snapshot, const TileCells& cells, Batch& batch);
   codec::Result<void> load_band(const FrameSnapshot& snapshot, const TileCells& cells, std::uint32_t cell,
                                 BlockCache::Pin& pin);
+  bool fetch_ahead(const FrameSnapshot& snapshot, const frame::ChunkReader& reader, const CacheBlockLayout& layout,
+                   std::uint32_t first, std::uint32_t end);
+  bool fetch_ahead(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array, const TileCells& cells,
+                   const frame::ArrayGeometry::Part& part, const std::function<bool()>& wanted);
   codec::Result<void> load_ahead(const FrameSnapshot& snapshot, const frame::ArrayGeometry& array,
                                  const TileCells& cells, const frame::ArrayGeometry::Part& part,
                                  const std::function<bool()>& wanted);

@@ -439,7 +439,18 @@ codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(f
 codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile file, EntryKind kind) const {
   auto status = kind == EntryKind::sparse_frame ? files_.status_at(file, kSparseIndexName) : files_.status(file);
   if (!status) return codec::Failure(status.error());
-  return frame::version_of(*status);
+  frame::FileVersion version = frame::version_of(*status);
+  if (!version.racy || !files_.is_remote()) return version;
+  // The time of an object is that of its upload, in seconds; a tag tells more.
+  const auto object = version_of_object(file, kind);
+  version.racy = !object || object->racy;
+  return version;
+}
+
+codec::Result<frame::FileVersion> SourceTree::version_of_object(frame::OpenFile file, EntryKind kind) const {
+  if (kind != EntryKind::sparse_frame) return files_.version(file);
+  const auto index = open_entry(file, kSparseIndexName, O_PATH);
+  return index ? files_.version((*index)->handle()) : codec::Failure(index.error());
 }
 
 }  // namespace cframefs::fs

@@ -96,6 +96,7 @@ class SourceTree {
   codec::Result<frame::OpenFile> open_to_look(frame::OpenFile directory, const std::string& name) const;
   codec::Result<bool> is_packed_array(frame::OpenFile directory, const std::string& name) const;
   codec::Result<bool> has_index(frame::OpenFile directory, const std::string& name) const;
+  codec::Result<frame::FileVersion> version_of_object(frame::OpenFile file, EntryKind kind) const;
   codec::Result<struct stat> sparse_status(frame::OpenFile directory, const std::string& name) const;
   codec::Result<EntryStat> probe_container(frame::OpenFile directory, const std::string& name, EntryStat probe) const;
   codec::Result<void> probe_view(bool is_array, const std::shared_ptr<const frame::Descriptor>& file,

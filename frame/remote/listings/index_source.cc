@@ -19,8 +19,14 @@ bool is_without_answer(const codec::Error& error) {
 
 }  // namespace
 
-IndexSource::IndexSource(Requests& requests, std::string url, std::chrono::seconds ttl, Warn warn, Clock now)
-    : requests_(requests), url_(std::move(url)), ttl_(ttl), warn_(std::move(warn)), now_(std::move(now)) {}
+IndexSource::IndexSource(Requests& requests, std::string url, std::chrono::seconds ttl, Warn warn, Clock now,
+                         RangeStore& store)
+    : requests_(requests),
+      url_(std::move(url)),
+      ttl_(ttl),
+      warn_(std::move(warn)),
+      now_(std::move(now)),
+      kept_(store, url_) {}
 
 IndexSource::Known IndexSource::known() const {
   const codec::MutexLock lock(mutex_);
@@ -57,15 +63,30 @@ HttpRequest IndexSource::request_after(const ObjectState& before) const {
 Result<IndexSource::Index> IndexSource::ask() {
   Known next = known();
   const std::string warned = next.warning;
+  const bool is_first = !next.was_asked;
+  if (is_first) take_kept(next);
   const auto begin = now_();
   const auto answer = requests_.send(request_after(next.state));
+  // What another mount has kept counts only once the server says that it holds.
+  if (is_first && (!answer || answer->status != kNotModified)) next.index = nullptr;
   if (!answer && is_without_answer(answer.error()) && !next.index) return codec::Failure(answer.error());
   take(answer, next);
   next.until = begin + ttl_;
+  next.was_asked = true;
   if (warn_ && !next.warning.empty() && next.warning != warned) warn_(next.warning);
   const codec::MutexLock lock(mutex_);
   known_ = next;
   return std::move(next.index);
+}
+
+/// Makes `known` what the store has of an earlier mount, if anything.
+void IndexSource::take_kept(Known& known) const {
+  auto kept = kept_.find();
+  if (!kept) return;
+  auto index = RemoteIndex::parse(kept->stored);
+  if (!index) return;
+  known.index = std::move(*index);
+  known.state = std::move(kept->state);
 }
 
 /// Makes `known` what the answer tells.
@@ -87,9 +108,11 @@ void IndexSource::take(const Result<HttpAnswer>& answer, Known& known) const {
   }
   if (answer->status != kOk) return refuse("the server answers with status " + std::to_string(answer->status));
   known.state = state_of(*answer);
+  known.state.length = answer->body.size();
   auto index = RemoteIndex::parse(answer->body);
   if (!index) return refuse(codec::describe(index.error()));
   known.index = std::move(*index);
+  kept_.keep(known.state, answer->body);
   if (const std::size_t left_out = known.index->left_out(); left_out > 0) {
     known.warning = shown_url(url_) + ": the index has " + std::to_string(left_out) +
                     " objects that cannot be shown: paths that no directory can hold, or states without tag and date";

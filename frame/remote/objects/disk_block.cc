@@ -1,6 +1,7 @@
 #include "frame/remote/objects/disk_block.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -20,15 +21,15 @@ constexpr std::size_t kDigestsAt = 80;
 constexpr std::size_t kDigestBytes = 8;
 constexpr std::size_t kNameLength = 32;
 
-/// Writes what stands before the digests, which `header` has already.
-void write_fixed_part(codec::ByteSpan header, const DiskBlockKey& key, std::size_t length) {
+/// Writes what stands before the digests. `digests`: their bytes. REQUIRES: `header` has kDigestsAt bytes at least.
+void write_fixed_part(codec::ByteSpan header, const DiskBlockKey& key, std::size_t length, codec::ByteView digests) {
   std::copy(kBlockMagic.begin(), kBlockMagic.end(), header.begin());
   store_le(&header[8], kBlockForm);
   store_le(&header[12], static_cast<std::uint32_t>(length));
   std::copy(key.state.begin(), key.state.end(), header.begin() + 16);
   store_le(&header[48], key.state_length);
   store_le(&header[56], key.block);
-  store_le(&header[kDigestsDigestAt], xxh3(header.subspan(kDigestsAt)));
+  store_le(&header[kDigestsDigestAt], xxh3(digests));
   store_le(&header[kDigestAt], xxh3(header.first(kDigestAt)));
 }
 
@@ -49,8 +50,11 @@ DiskBlockPlace place_of(const DiskBlockKey& key) {
   std::array<std::uint8_t, sizeof key.state + sizeof key.block> named{};
   std::copy(key.state.begin(), key.state.end(), named.begin());
   store_le(&named[sizeof key.state], key.block);
-  const std::uint64_t high = xxh3(named);
-  return {static_cast<unsigned>(high >> 56U), fmt::format("{:016x}{:016x}", high, xxh3(named, 1))};
+  return {xxh3(named), xxh3(named, 1)};
+}
+
+std::string DiskBlockPlace::name() const {
+  return fmt::format("{:016x}{:016x}", high, low);
 }
 
 std::string directory_name(unsigned directory) {
@@ -69,7 +73,7 @@ std::vector<std::uint8_t> header_of(const DiskBlockKey& key, codec::ByteView bod
   std::vector<std::uint8_t> header(disk_header_length(body.size()));
   for (std::size_t at = 0, digest = kDigestsAt; at < body.size(); at += kDiskPieceBytes, digest += kDigestBytes)
     store_le(&header[digest], xxh3(body.subspan(at, std::min(kDiskPieceBytes, body.size() - at))));
-  write_fixed_part(header, key, body.size());
+  write_fixed_part(header, key, body.size(), codec::ByteView(header).subspan(kDigestsAt));
   return header;
 }
 
@@ -80,14 +84,14 @@ std::optional<DiskBlockHeader> parse_header(codec::ByteView first, std::uint64_t
   const std::size_t header_length = disk_header_length(parsed.length);
   if (parsed.length == 0 || header_length > first.size() || file_length != header_length + parsed.length)
     return std::nullopt;
+  const codec::ByteView digests = first.subspan(kDigestsAt, header_length - kDigestsAt);
   // Compared as a whole, so that no byte is left out.
-  std::vector<std::uint8_t> expected(header_length);
-  std::copy(first.begin() + kDigestsAt, first.begin() + static_cast<std::ptrdiff_t>(header_length),
-            expected.begin() + kDigestsAt);
-  write_fixed_part(expected, key, parsed.length);
+  std::array<std::uint8_t, kDigestsAt> expected{};
+  write_fixed_part(expected, key, parsed.length, digests);
   if (!std::equal(expected.begin(), expected.end(), first.begin())) return std::nullopt;
-  for (std::size_t at = kDigestsAt; at < header_length; at += kDigestBytes)
-    parsed.digests.push_back(codec::load_le<std::uint64_t>(&first[at]));
+  parsed.digests.resize(digests.size() / kDigestBytes);
+  for (std::size_t piece = 0; piece < parsed.digests.size(); ++piece)
+    parsed.digests[piece] = codec::load_le<std::uint64_t>(&digests[piece * kDigestBytes]);
   return parsed;
 }
 

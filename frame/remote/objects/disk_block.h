@@ -42,10 +42,20 @@ struct DiskBlockKey {
   static DiskBlockKey of(const std::string& state, std::uint64_t block);
 };
 
-/// Where the file lies: the name of the file, and the number of its sub-directory.
+/// Where the file lies, which two digests of its key tell.
 struct DiskBlockPlace {
-  unsigned directory = 0;  // 0 to 255
-  std::string name;        // 32 hexadecimal digits
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  bool operator==(const DiskBlockPlace&) const = default;
+  /// Returns the number of the sub-directory, 0 to 255.
+  unsigned directory() const { return static_cast<unsigned>(high >> 56U); }
+  /// Returns the name of the file: 32 hexadecimal digits.
+  std::string name() const;
+
+  struct Hash {
+    std::size_t operator()(const DiskBlockPlace& place) const { return place.low; }
+  };
 };
 
 DiskBlockPlace place_of(const DiskBlockKey& key);

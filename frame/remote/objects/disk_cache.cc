@@ -15,7 +15,10 @@ namespace {
 constexpr std::uint64_t kMeasureEach = 8;  // some sub-directory is measured after this many kept blocks
 constexpr unsigned kMeasuredAtOnce = 8;    // sub-directories with counts that are not known, for each kept block
 constexpr int kEvictionRounds = 32;
-constexpr unsigned kSampled = 4;  // sub-directories among which the least recently used block is looked for
+constexpr unsigned kSampled = 4;            // sub-directories among which the least recently used block is looked for
+constexpr std::uint64_t kOpenShare = 8;     // of the bound, that open files hold at most
+constexpr std::uint64_t kLeastOpen = 16;    // files
+constexpr std::uint64_t kLookAfter = 4096;  // reads, for files that other processes have removed
 constexpr std::uint64_t kMostFile = std::uint64_t{1} << 62;
 
 std::int64_t steady_seconds() {
@@ -47,29 +50,31 @@ codec::Result<std::unique_ptr<DiskCache>> DiskCache::open(const std::string& dir
 }
 
 DiskCache::DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent)
-    : root_(std::move(root)), most_bytes_(most_bytes), free_percent_(free_percent), budget_(root_.number()) {}
+    : root_(std::move(root)),
+      most_bytes_(most_bytes),
+      free_percent_(free_percent),
+      budget_(root_.number()),
+      open_(std::clamp<std::uint64_t>(most_bytes / kOpenShare / kBlockBytes, kLeastOpen, kMostOpen)) {}
 
 void DiskCache::unbook(unsigned directory, std::uint64_t bytes) {
   static_cast<void>(budget_.add(directory, -static_cast<std::int64_t>(std::min(bytes, kMostFile))));
 }
 
 /// Removes a file of `bytes`. Returns false if another process has.
-bool DiskCache::remove(int subdirectory, const DiskBlockPlace& place, std::uint64_t bytes) {
-  const std::string taken = take_away(subdirectory, place.name);
+bool DiskCache::remove(unsigned directory, const std::string& name, std::uint64_t bytes) {
+  const SystemFd subdirectory = open_subdirectory(root_.number(), directory, false);
+  if (!subdirectory.is_open()) return false;
+  const std::string taken = take_away(subdirectory.number(), name);
   if (taken.empty()) return false;
-  unbook(place.directory, bytes);
-  return ::unlinkat(subdirectory, taken.c_str(), 0) == 0;
+  unbook(directory, bytes);
+  return ::unlinkat(subdirectory.number(), taken.c_str(), 0) == 0;
 }
 
 /// Opens the file of a block. Returns nullptr if there is none; removes what is none of this block.
 DiskCache::Open DiskCache::open_block(const DiskBlockKey& key, const DiskBlockPlace& place) {
-  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
-  if (!subdirectory.is_open()) return nullptr;
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  SystemFd fd(::openat(subdirectory.number(), place.name.c_str(), kFlags));
+  SystemFd fd = open_block_file(root_.number(), place.directory(), place.name());
   if (!fd.is_open()) {
-    if (errno == ELOOP) remove(subdirectory.number(), place, 0);
+    if (errno == ELOOP) remove(place.directory(), place.name(), 0);
     return nullptr;
   }
   struct stat status {};
@@ -79,15 +84,27 @@ DiskCache::Open DiskCache::open_block(const DiskBlockKey& key, const DiskBlockPl
   Open block;
   if (is_file && size <= kMostDiskHeader + kBlockBytes)
     block = OpenDiskBlock::open(std::move(fd), size, key, status.st_mtim.tv_sec);
-  if (!block) remove(subdirectory.number(), place, is_file ? size : 0);
+  if (!block) remove(place.directory(), place.name(), is_file ? size : 0);
   return block;
+}
+
+/// Returns the file of a block, which then stays open for later reads; nullptr if there is none.
+DiskCache::Open DiskCache::block_for_reading(const DiskBlockKey& key, const DiskBlockPlace& place) {
+  if (const auto known = open_.find(place); known && *known) return *known;
+  Open file = open_block(key, place);
+  if (file) open_.replace(place, file, 1);
+  return file;
+}
+
+/// Closes the files that other processes have removed: their bytes count for no bound.
+void DiskCache::let_go_removed() {
+  open_.remove_if([](const Open& file) { return !file || file->is_removed(); });
 }
 
 /// Removes the file of a block that has other bytes than were written.
 void DiskCache::remove_damaged(const DiskBlockPlace& place, std::size_t length) {
-  open_.replace(place.name, nullptr, 1);
-  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, false);
-  if (subdirectory.is_open()) remove(subdirectory.number(), place, disk_header_length(length) + length);
+  open_.replace(place, nullptr, 1);
+  remove(place.directory(), place.name(), disk_header_length(length) + length);
 }
 
 std::optional<std::vector<std::uint8_t>> DiskCache::find(const std::string& state, std::uint64_t block) {
@@ -107,16 +124,11 @@ std::optional<std::vector<std::uint8_t>> DiskCache::find(const std::string& stat
 
 bool DiskCache::read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into) {
   if (!keeps()) return false;
+  if (reads_.fetch_add(1, std::memory_order_relaxed) % kLookAfter == kLookAfter - 1) let_go_removed();
   const auto key = DiskBlockKey::of(state, range.block);
   const auto place = place_of(key);
-  const auto known = open_.find(place.name);
-  Open file = known ? *known : nullptr;
-  if (!file) {
-    file = open_block(key, place);
-    if (!file) return false;
-    open_.replace(place.name, file, 1);
-  }
-  if (file->length() != range.block_length) return false;
+  const Open file = block_for_reading(key, place);
+  if (!file || file->length() != range.block_length) return false;
   if (!file->read(range.at, into)) {
     remove_damaged(place, file->length());
     return false;
@@ -125,11 +137,16 @@ bool DiskCache::read(const std::string& state, const RangeInBlock& range, codec:
   return true;
 }
 
+bool DiskCache::prepare(const std::string& state, std::uint64_t block) {
+  if (!keeps()) return false;
+  const auto key = DiskBlockKey::of(state, block);
+  return block_for_reading(key, place_of(key)) != nullptr;
+}
+
 bool DiskCache::may_have(const std::string& state, std::uint64_t block) {
   if (!keeps()) return false;
   const auto place = place_of(DiskBlockKey::of(state, block));
-  if (const auto known = open_.find(place.name); known && *known) return true;
-  const std::string path = directory_name(place.directory) + '/' + place.name;
+  const std::string path = directory_name(place.directory()) + '/' + place.name();
   return ::faccessat(root_.number(), path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -138,16 +155,17 @@ void DiskCache::keep(const std::string& state, std::uint64_t block, codec::ByteV
   if (!keeps() || bytes.empty() || bytes.size() > kBlockBytes || size > most_bytes_) return;
   const auto key = DiskBlockKey::of(state, block);
   const auto place = place_of(key);
-  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory, true);
+  const SystemFd subdirectory = open_subdirectory(root_.number(), place.directory(), true);
   if (!subdirectory.is_open()) return;
   struct stat status {};
-  const bool is_kept = ::fstatat(subdirectory.number(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+  const std::string name = place.name();
+  const bool is_kept = ::fstatat(subdirectory.number(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                        S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
   if (is_kept) return;
   NewBlockFile file(subdirectory.number(), size);
-  if (!file.is_open() || !reserve(place.directory, size)) return;
-  const int failure = file.write_as(place.name, header_of(key, bytes), bytes);
-  if (failure != 0) unbook(place.directory, size);
+  if (!file.is_open() || !reserve(place.directory(), size)) return;
+  const int failure = file.write_as(name, header_of(key, bytes), bytes);
+  if (failure != 0) unbook(place.directory(), size);
   if (failure == ENOSPC || failure == EDQUOT) {
     looked_at_ = steady_seconds();
     is_short_ = true;
@@ -209,10 +227,9 @@ std::optional<DiskBudget::Counts> DiskCache::evict(const DiskBudget::Counts& cou
   const std::uint64_t wanted = std::max(bytes, all / 16);  // a large sub-directory is not looked through for each block
   std::uint64_t freed = 0;
   for (auto file = files.begin(); file != files.end() && freed < wanted; ++file) {
-    const SystemFd subdirectory = open_subdirectory(root_.number(), file->directory, false);
-    if (!subdirectory.is_open() || !remove(subdirectory.number(), {file->directory, file->name}, file->bytes)) continue;
-    freed += file->bytes;
+    if (remove(file->directory, file->name, file->bytes)) freed += file->bytes;
   }
+  let_go_removed();
   return budget_.counts();
 }
 

@@ -5,7 +5,9 @@
 // time, and start without looking through it. The bound holds by counts that the processes share (DiskBudget); what was
 // used least recently, among some random sub-directories, is removed. A share of the filesystem is left free.
 //
-// The files that were read last stay open, so that reading on in them is one system call.
+// The files that were read last stay open, so that reading on in them is one system call. Those that other processes
+// have removed meanwhile are let go after some thousand reads; all that are open hold an eighth of the bound at most,
+// or 16 MiB.
 //
 // What fails (a full, read-only or damaged disk) only means that a block is not kept.
 //
@@ -29,7 +31,7 @@ namespace cframefs::frame {
 class DiskCache final : public RangeStore {
  public:
   static constexpr unsigned kUsualFreePercent = 5;
-  static constexpr std::size_t kMostOpen = 64;  // files
+  static constexpr std::size_t kMostOpen = 512;  // files
 
   /// `most_bytes`: bound of the files of all processes. `free_percent`: of the filesystem, left free. Errors: those of
   /// open_cache_directory().
@@ -39,6 +41,7 @@ class DiskCache final : public RangeStore {
   std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override;
   bool read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into) override;
   bool may_have(const std::string& state, std::uint64_t block) override;
+  bool prepare(const std::string& state, std::uint64_t block) override;
   void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override;
   bool keeps() const override { return root_.is_open(); }
 
@@ -48,22 +51,25 @@ class DiskCache final : public RangeStore {
   DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent);
 
   Open open_block(const DiskBlockKey& key, const DiskBlockPlace& place);
+  Open block_for_reading(const DiskBlockKey& key, const DiskBlockPlace& place);
+  void let_go_removed();
   void remove_damaged(const DiskBlockPlace& place, std::size_t length);
   bool reserve(unsigned directory, std::uint64_t bytes);
   void measure(unsigned directory, const DiskBudget::Counts& counts, std::uint64_t unbooked);
   std::optional<DiskBudget::Counts> evict(const DiskBudget::Counts& counts, std::uint64_t bytes);
   bool is_disk_short();
   void unbook(unsigned directory, std::uint64_t bytes);
-  bool remove(int subdirectory, const DiskBlockPlace& place, std::uint64_t bytes);
+  bool remove(unsigned directory, const std::string& name, std::uint64_t bytes);
 
   const SystemFd root_;
   const std::uint64_t most_bytes_;
   const unsigned free_percent_;
   DiskBudget budget_;
-  LruCache<std::string, Open> open_{kMostOpen};  // by the names of the files; null for those that were removed
-  std::atomic<std::uint64_t> kept_{0};           // blocks
-  std::atomic<std::int64_t> looked_at_{0};       // when the free space was looked at, in seconds of the steady clock
-  std::atomic<bool> is_short_{false};            // what was seen then
+  LruCache<DiskBlockPlace, Open, DiskBlockPlace::Hash> open_;  // null for files that were removed
+  std::atomic<std::uint64_t> reads_{0};
+  std::atomic<std::uint64_t> kept_{0};      // blocks
+  std::atomic<std::int64_t> looked_at_{0};  // when the free space was looked at, in seconds of the steady clock
+  std::atomic<bool> is_short_{false};       // what was seen then
 };
 
 }  // namespace cframefs::frame

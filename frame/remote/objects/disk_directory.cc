@@ -1,5 +1,6 @@
 #include "frame/remote/objects/disk_directory.h"
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
@@ -9,8 +10,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/openat2.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "frame/remote/objects/disk_block.h"
@@ -22,6 +25,8 @@ constexpr std::string_view kTemporary = ".new-";
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kAbandonedAfter = 600 * kSecond;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+// O_NONBLOCK: opening a pipe must not wait for a writer.
+constexpr int kFileFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 std::int64_t in_nanoseconds(const struct timespec& time) {
   return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
@@ -94,6 +99,27 @@ SystemFd open_subdirectory(int cache, unsigned directory, bool makes) {
   if (fd.is_open() || !makes || errno != ENOENT) return fd;
   ::mkdirat(cache, name.c_str(), S_IRWXU);
   return SystemFd(::openat(cache, name.c_str(), kDirectoryFlags));
+}
+
+SystemFd open_block_file(int cache, unsigned directory, const std::string& name) {
+  static std::atomic<bool> has_openat2{true};
+  if (!has_openat2) return open_block_file_by_steps(cache, directory, name);
+  struct open_how how {};
+  how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(kFileFlags));
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const std::string path = directory_name(directory) + '/' + name;
+  SystemFd fd(static_cast<int>(::syscall(SYS_openat2, cache, path.c_str(), &how, sizeof how)));
+  if (fd.is_open() || (errno != ENOSYS && errno != EPERM && errno != EAGAIN)) return fd;
+  // EPERM: a filter of system calls may refuse what it does not know. EAGAIN: a directory was renamed meanwhile.
+  if (errno == ENOSYS) has_openat2 = false;
+  return open_block_file_by_steps(cache, directory, name);
+}
+
+SystemFd open_block_file_by_steps(int cache, unsigned directory, const std::string& name) {
+  const SystemFd subdirectory = open_subdirectory(cache, directory, false);
+  if (!subdirectory.is_open()) return SystemFd();
+  SystemFd fd(::openat(subdirectory.number(), name.c_str(), kFileFlags));
+  return fd;
 }
 
 DirectoryContent content_of(int cache, unsigned directory) {

@@ -24,6 +24,12 @@ codec::Result<SystemFd> open_cache_directory(const std::string& path);
 /// Opens a sub-directory; not open if that fails.
 SystemFd open_subdirectory(int cache, unsigned directory, bool makes);
 
+/// Opens a file of a sub-directory for reading; not open if that fails, with errno ELOOP if a symbolic link is in its
+/// place. Of a pipe it waits for no writer.
+SystemFd open_block_file(int cache, unsigned directory, const std::string& name);
+/// Does the same without openat2(2), as on kernels before 5.6.
+SystemFd open_block_file_by_steps(int cache, unsigned directory, const std::string& name);
+
 /// A file of a sub-directory that holds a block.
 struct DiskBlockFile {
   unsigned directory = 0;

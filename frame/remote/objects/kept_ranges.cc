@@ -42,9 +42,9 @@ ByteRange KeptRanges::block_range(std::uint64_t block) const {
   return common_part({block * kBlockBytes, (block + 1) * kBlockBytes}, {0, length_});
 }
 
-bool KeptRanges::may_have_all(ByteRange range) const {
+bool KeptRanges::prepare_all(ByteRange range) const {
   for (std::uint64_t begin = range.begin; begin < range.end; begin = block_range(begin / kBlockBytes).end) {
-    if (!may_have(begin / kBlockBytes)) return false;
+    if (!prepare(begin / kBlockBytes)) return false;
   }
   return true;
 }

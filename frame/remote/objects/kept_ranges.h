@@ -45,10 +45,10 @@ class KeptRanges {
   const std::array<ByteRange, 2>& ends() const { return ends_; }
   /// Returns the range of block `block`.
   ByteRange block_range(std::uint64_t block) const;
-  /// Returns whether the block may be kept.
-  bool may_have(std::uint64_t block) const { return store_.may_have(text_, block); }
-  /// Returns whether all blocks of a range may be kept.
-  bool may_have_all(ByteRange range) const;
+  /// Returns whether the block is kept, and makes it ready for read().
+  bool prepare(std::uint64_t block) const { return store_.prepare(text_, block); }
+  /// Returns whether all blocks of a range are kept.
+  bool prepare_all(ByteRange range) const;
   /// Fills `into` with `part`, which lies in one block, if that block is kept.
   bool read(ByteRange part, codec::ByteSpan into) const;
   /// Returns the kept first (0) or last (1) bytes.

@@ -96,7 +96,7 @@ std::vector<RangedObject::Part> RangedObject::parts_to_fetch(const Part& slice) 
     const Part part{range, slice.into.subspan(range.begin - slice.range.begin, range.size())};
     begin = range.end;
     // What lies on disk is not copied into the memory: the kernel has it there.
-    if (copy_from_memory(part) || kept_.read(range, part.into)) continue;
+    if ((range != slice.range && copy_from_memory(part)) || kept_.read(range, part.into)) continue;
     if (const auto found = kept_.find_at_ends(range)) {
       copy_common(found->range, found->bytes, range, part.into);
       reading_.memory.insert(id_, found->range.begin, found->bytes);
@@ -197,7 +197,7 @@ void RangedObject::fetch_ends(ByteRange need) {
         reading_.memory.insert(id_, found->range.begin, found->bytes);
         continue;
       }
-      if (kept_.may_have_all(ends.at(end))) continue;
+      if (kept_.prepare_all(ends.at(end))) continue;
     }
     fetch_run_ahead(ends.at(end));
   }
@@ -210,7 +210,7 @@ void RangedObject::fetch_ahead(ByteRange range) {
   ByteRange run{rounded.begin, rounded.begin};
   for (std::uint64_t begin = rounded.begin; begin < rounded.end; begin = run.end) {
     const ByteRange block = kept_.block_range(begin / kBlock);
-    if (kept_.may_have(begin / kBlock)) {
+    if (kept_.prepare(begin / kBlock)) {
       fetch_run_ahead(run);
       run.begin = block.end;
     }
@@ -245,7 +245,7 @@ std::vector<ByteRange> RangedObject::missing_in(ByteRange range) {
   for (std::uint64_t begin = range.begin; begin < range.end;) {
     const ByteRange part = common_part(kept_.block_range(begin / kBlock), range);
     begin = part.end;
-    if (!kept_.may_have(part.begin / kBlock) && reading_.memory.find(id_, part).empty()) missing.push_back(part);
+    if (!kept_.prepare(part.begin / kBlock) && reading_.memory.find(id_, part).empty()) missing.push_back(part);
   }
   return missing;
 }

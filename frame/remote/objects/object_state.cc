@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "frame/base/elapsed.h"
 #include "frame/base/xxh3.h"
 #include "frame/remote/http/http_date.h"
 #include "frame/remote/http/percent_encoding.h"
@@ -23,6 +24,15 @@ std::string fixed_version(std::string_view text) {
   const bool is_version =
       std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) > ' ' && c != '\x7f'; });
   return is_version ? std::string(text) : std::string();
+}
+
+/// Returns whether an object of this date, in seconds, may be replaced by another one of the same date; 0: not known.
+bool is_recent(std::int64_t last_modified) {
+  constexpr std::int64_t kSteps = 2'000'000'000;
+  struct timespec date {};
+  date.tv_sec = static_cast<time_t>(last_modified);
+  const std::int64_t age = age_ns(date);
+  return last_modified == 0 || (age <= kSteps && age >= -kSteps);
 }
 
 }  // namespace
@@ -66,7 +76,7 @@ FileVersion version_of(const std::string& url, const ObjectState& state) {
     version.mtime_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(state.last_modified) * 1'000'000'000U);
   }
   version.tag = xxh3(std::vector<std::uint8_t>(text.begin(), text.end()));
-  version.racy = !state.is_identified();
+  version.racy = state.entity_tag.empty() && is_recent(state.last_modified);
   return version;
 }
 

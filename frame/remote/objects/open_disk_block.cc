@@ -19,7 +19,7 @@ constexpr std::int64_t kTouchAfter = 60;  // seconds
 
 std::shared_ptr<const OpenDiskBlock> OpenDiskBlock::open(SystemFd fd, std::uint64_t file_length,
                                                          const DiskBlockKey& key, std::int64_t used) {
-  std::array<std::uint8_t, kMostDiskHeader> first{};
+  std::array<std::uint8_t, kMostDiskHeader> first;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
   const ssize_t count = ::pread(fd.number(), first.data(), first.size(), 0);
   if (count < 0) return nullptr;
   auto header = parse_header(codec::ByteView(first).first(static_cast<std::size_t>(count)), file_length, key);
@@ -38,7 +38,8 @@ bool OpenDiskBlock::read(std::size_t at, codec::ByteSpan into) const {
   const std::size_t last = (end - 1) / kDiskPieceBytes;
   const auto begin_of = [&](std::size_t piece) { return std::min(piece * kDiskPieceBytes, length()); };
   // The pieces at both ends of the read are read beside it, those between into it.
-  codec::UninitializedBytes ends(2 * kDiskPieceBytes);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled before use
+  std::array<std::uint8_t, 2 * kDiskPieceBytes> ends;
   const codec::ByteSpan first_piece = codec::ByteSpan(ends).first(begin_of(first + 1) - begin_of(first));
   codec::ByteSpan middle;
   codec::ByteSpan last_piece;
@@ -67,6 +68,11 @@ bool OpenDiskBlock::read(std::size_t at, codec::ByteSpan into) const {
     std::copy_n(last_piece.begin(), rest.size(), rest.begin());
   }
   return true;
+}
+
+bool OpenDiskBlock::is_removed() const {
+  struct stat status {};
+  return ::fstat(fd_.number(), &status) == 0 && status.st_nlink == 0;
 }
 
 void OpenDiskBlock::touch() const {

@@ -29,6 +29,8 @@ class OpenDiskBlock {
   bool read(std::size_t at, codec::ByteSpan into) const;
   /// Notes in the file that the block was used, at most once a minute.
   void touch() const;
+  /// Returns whether the file was removed: then the open descriptor alone holds its bytes on disk.
+  bool is_removed() const;
 
  private:
   OpenDiskBlock(SystemFd fd, DiskBlockHeader header, std::int64_t used)

@@ -32,6 +32,9 @@ class RangeStore {
   virtual bool read(const std::string& state, const RangeInBlock& range, codec::ByteSpan into);
   /// Returns false if find() would find nothing. Cheap, and may be wrong.
   virtual bool may_have(const std::string& /*state*/, std::uint64_t /*block*/) { return false; }
+  /// Makes the block ready for read(), so that both together cost little more than one. Returns false if it is not
+  /// kept.
+  virtual bool prepare(const std::string& state, std::uint64_t block) { return may_have(state, block); }
   virtual void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) = 0;
   /// Returns false if nothing is ever kept: then readers fetch what they need instead of blocks.
   virtual bool keeps() const = 0;

@@ -26,7 +26,8 @@ struct UploadOptions {
 
 class NewObject : public WriteTarget {
  public:
-  /// Uploads what is left, gives the object its name, and reads back whether it is there. Once.
+  /// Uploads what is left, gives the object its name, and reads back whether it is there, if the user may read it.
+  /// Once.
   virtual Result<void> publish() = 0;
   /// Returns the entity tag of the published object, with quotes; empty if the service gives none.
   virtual const std::string& entity_tag() const = 0;

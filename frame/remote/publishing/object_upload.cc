@@ -227,7 +227,7 @@ Error ObjectUpload::conditional(Error error) const {
       .value();
 }
 
-/// Checks that the object is there as a whole: its length, its tag and its first bytes.
+/// Checks that the object is there as a whole: its length, its tag, its mark and its first bytes.
 Result<void> ObjectUpload::read_back() {
   ObjectState expected;
   expected.entity_tag = tag_;
@@ -238,6 +238,11 @@ Result<void> ObjectUpload::read_back() {
   ask_for(asked, request);
   tie_to(expected, request);
   const auto answer = wait(requests_.start(std::move(request)), kToItsEnd);
+  // A user may write and not read; the service has said that the object is made.
+  if (!answer && answer.error().sys == EACCES) return {};
+  const std::string mark(answer ? answer->header(kUploadMark) : std::string_view());
+  if (!mark.empty() && mark != object_.mark())
+    return codec::stale("the object was uploaded, but another upload has replaced it");
   const auto checked =
       answer ? check_range_answer(*answer, asked, &expected) : Result<CheckedRange>(Failure(answer.error()));
   if (!checked) {

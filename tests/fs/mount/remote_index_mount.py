@@ -152,6 +152,21 @@ class Listing(Indexed):
                     self.assertEqual([request.status for request in self.objects(INDEX)], [code])
                     self.assertEqual([line for line in mount.lines() if "index" in line], [])
 
+    def test_a_later_mount_asks_only_whether_it_holds(self):
+        self.put_tree()
+        self.index()
+        for place in PLACES:
+            cache = f"cache_dir={self.work}/cache-{place[0]}-{place[1]}"
+            sent = []
+            for _ in range(2):
+                with self.mounted(place, cache) as mount:
+                    self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x"])
+                    asked = [request for request in self.service.log if request.path.endswith(INDEX)]
+                    self.assertEqual(len(asked), 1)
+                    sent.append((asked[0].status, asked[0].sent))
+                    self.check_contents(mount)
+            self.assertEqual((sent[0][0], sent[1]), (200, (304, 0)))
+
     def test_it_is_not_asked_for_if_it_is_not_wanted(self):
         self.put_tree()
         self.index()

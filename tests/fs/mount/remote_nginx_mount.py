@@ -246,6 +246,22 @@ class Listing(ByNginx):
         listings = [request for request in self.answered() if request["uri"] == "/json/d/"]
         self.assertEqual([request["status"] for request in listings], ["200"])
 
+    def test_an_index(self):
+        contents = {f"d/{name}.b2frame": noise(number, 50_000) for number, name in enumerate(("x", "y y", "deep/z"))}
+        for name, content in contents.items():
+            self.put_frame(name, content)
+        self.put("d/plain", b"plain\n")
+        ran = mounting.run(mounting.CFRAME, "index", "-o", self.data + "/d/.cframefs-index", self.address("d/"))
+        self.assertEqual((ran.returncode, ran.stderr), (0, b""))
+        for number, address in enumerate(self.addresses("d/")):
+            for _ in range(2):
+                with self.subTest(address), self.mount(address, f"cache_dir={self.work}/cache-{number}") as mount:
+                    self.assertEqual(sorted(os.listdir(mount.path)), ["deep", "plain", "x", "y y"])
+                    for name, content in contents.items():
+                        self.assertTrue(whole(mount / name[2:].removesuffix(".b2frame")) == content, name)
+        asked = [request["status"] for request in self.answered() if request["uri"].endswith("/.cframefs-index")]
+        self.assertEqual([status for status in asked if status != "404"], 2 * ["200", "304"])
+
     def test_names(self):
         names = ["with space", "per%cent", "per%41cent", "plus+", "amp&lt;", "<tag>", 'quo"te', "apos'", "ha#sh", "que?ry",
                  "semi;colon", "co:lon", "back\\slash", "ümlaut", "日本", "e\u0301", "-dash", "~", "*", "a" * 255, "line\nfeed"]

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "frame/io/descriptor.h"
+#include "tests/support/keeping_store.h"
 #include "tests/support/remote_world.h"
 
 namespace cframefs::test {
@@ -114,6 +115,20 @@ class IndexedListingTest : public testing::Test {
     EXPECT_TRUE(got) << codec::describe(got.error());
     return into[0];
   }
+  /// Returns whether a mount with the store gets the index, and how many bytes the server sent.
+  std::pair<bool, std::size_t> index_of_mount(frame::RangeStore& store) {
+    std::size_t sent = 0;
+    FakeRequests requests([&](const frame::HttpRequest& request) {
+      auto answer = world_.objects.answer(request);
+      sent += answer ? answer->body.size() : 0;
+      return answer;
+    });
+    frame::IndexSource source(
+        requests, FakeObjects::kRoot + kIndexPath, kTtl, [](const std::string&) {}, [this] { return world_.now; },
+        store);
+    const auto index = source.current();
+    return {index && *index != nullptr, sent};
+  }
   frame::OpenFile root() {
     if (!root_.handle().is_open()) {
       root_ =
@@ -167,6 +182,38 @@ TEST_F(IndexedListingTest, AfterTheTimeToLiveTheServerIsAskedWhetherItHolds) {
   world_.now += kTtl;
   EXPECT_EQ(names().size(), 3U);
   EXPECT_FALSE(late_.is_dated());
+}
+
+TEST_F(IndexedListingTest, AStoreKeepsTheIndexForLaterMountsWhichAskWhetherItHolds) {
+  KeepingStore store;
+  write_index("\"i\"");
+  const auto [was_found, sent] = index_of_mount(store);
+  EXPECT_TRUE(was_found);
+  EXPECT_GT(sent, 0U);
+  EXPECT_EQ(index_of_mount(store), std::pair(true, std::size_t{0}));
+  write_index("\"j\"");
+  EXPECT_EQ(index_of_mount(store), std::pair(true, sent));
+  EXPECT_EQ(index_of_mount(store), std::pair(true, std::size_t{0}));
+  for (auto& [name, block] : store.kept)  // what is lost or damaged is fetched again
+    block.assign(block.size() / 2, 0);
+  EXPECT_EQ(index_of_mount(store), std::pair(true, sent));
+  world_.objects.remove(kIndexPath);
+  EXPECT_FALSE(index_of_mount(store).first);
+}
+
+TEST_F(IndexedListingTest, AKeptIndexCountsForNothingUntilTheServerSaysThatItHolds) {
+  KeepingStore store;
+  write_index("\"i\"");
+  EXPECT_TRUE(index_of_mount(store).first);
+  FakeRequests dead([](const frame::HttpRequest&) -> codec::Result<frame::HttpAnswer> {
+    return codec::io_error(EHOSTUNREACH, "connect");
+  });
+  frame::IndexSource source(
+      dead, FakeObjects::kRoot + kIndexPath, kTtl, [](const std::string&) {}, [this] { return world_.now; }, store);
+  const auto index = source.current();
+  ASSERT_FALSE(index);
+  EXPECT_EQ(index.error().sys, EHOSTUNREACH);
+  EXPECT_EQ(source.last(), nullptr);
 }
 
 TEST_F(IndexedListingTest, AReplacedObjectIsStaleWhenItIsOpenedAndNewThen) {

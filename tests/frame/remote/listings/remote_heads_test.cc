@@ -16,6 +16,7 @@
 #include "frame/remote/listings/look_ahead.h"
 #include "tests/support/fake_objects.h"
 #include "tests/support/fake_requests.h"
+#include "tests/support/keeping_store.h"
 
 namespace cframefs::test {
 namespace {
@@ -23,22 +24,6 @@ namespace {
 using frame::LookAhead;
 using frame::RemoteHeads;
 using std::chrono::seconds;
-
-/// A store in memory.
-class KeepingStore final : public frame::RangeStore {
- public:
-  std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override {
-    const auto found = kept.find({state, block});
-    return found == kept.end() ? std::nullopt : std::optional(found->second);
-  }
-  bool may_have(const std::string& state, std::uint64_t block) override { return kept.contains({state, block}); }
-  void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override {
-    kept[{state, block}].assign(bytes.begin(), bytes.end());
-  }
-  bool keeps() const override { return true; }
-
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::uint8_t>> kept;
-};
 
 /// Calls a function before each request.
 class HookedRequests final : public frame::Requests {

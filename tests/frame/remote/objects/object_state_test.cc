@@ -1,5 +1,7 @@
 #include "frame/remote/objects/object_state.h"
 
+#include <ctime>
+
 #include <gtest/gtest.h>
 
 #include "frame/remote/objects/object_id.h"
@@ -82,6 +84,13 @@ TEST(ObjectStateTest, GivesOtherFileVersionsForOtherStatesAndObjects) {
   EXPECT_FALSE(version == version_of("https://h/x", {"\"a\"", "", 0, 6}));
   EXPECT_FALSE(version == version_of("https://h/y", {"\"a\"", "", 0, 5}));
   EXPECT_FALSE(version_of("u", {"", "", 7, 5}) == version_of("u", {"", "", 8, 5}));
+}
+
+TEST(ObjectStateTest, ARecentDateIdentifiesNoStateButATagDoes) {
+  const auto now = static_cast<std::int64_t>(std::time(nullptr));
+  EXPECT_TRUE(version_of("u", {"", "", now, 5}).racy);
+  EXPECT_FALSE(version_of("u", {"", "", now - 60, 5}).racy);
+  EXPECT_FALSE(version_of("u", {"\"a\"", "", now, 5}).racy);
 }
 
 TEST(ObjectStateTest, MayHideChangesOnlyIfNothingIdentifiesTheState) {

@@ -61,6 +61,7 @@ class FakeBucket {
   std::map<std::string, Failing> failures;  // by method and first parameter
   std::string object;
   std::string mark;
+  std::string mark_of_others;                // of an upload that replaces each object that is made; empty: none does
   std::map<std::string, std::string> parts;  // of the upload, by the query
   bool has_upload = false;
   int uploads = 0;
@@ -98,7 +99,7 @@ class FakeBucket {
   }
   BucketAnswer store(std::string bytes, const HttpRequest& request) {
     object = std::move(bytes);
-    mark = sent_header(request, frame::kUploadMark);
+    mark = mark_of_others.empty() ? sent_header(request, frame::kUploadMark) : mark_of_others;
     return answer_with_tag();
   }
   BucketAnswer answer_with_tag() const {
@@ -108,7 +109,7 @@ class FakeBucket {
   BucketAnswer range(const HttpRequest& request) const {
     const std::string text = sent_header(request, "Range");
     const auto last = static_cast<std::size_t>(std::stoull(text.substr(text.find('-') + 1)));
-    HttpAnswer answer = answer_of(object.substr(0, last + 1), {{"ETag", "\"whole\""}});
+    HttpAnswer answer = answer_of(object.substr(0, last + 1), {{"ETag", "\"whole\""}, {frame::kUploadMark, mark}});
     answer.status = 206;
     answer.headers.push_back(
         {"Content-Range", "bytes 0-" + std::to_string(last) + "/" + std::to_string(object.size())});
@@ -236,6 +237,27 @@ TEST_F(ObjectUploadTest, AnObjectOfAnotherProgramIsNotTakenForTheNewOne) {
     EXPECT_FALSE(bucket_.has_upload);
     bucket_.failures.clear();
   }
+}
+
+TEST_F(ObjectUploadTest, AUserWhoMayNotReadCanUpload) {
+  for (const std::uint64_t length : {std::uint64_t{1000}, 2 * kSentPart}) {
+    bucket_.object.clear();
+    for (const char* what : {"GET", "HEAD"})
+      bucket_.failures[what] = {bucket_.fail(403, "AccessDenied")};
+    const auto done = upload(length);
+    ASSERT_TRUE(done) << done.error().reason;
+    EXPECT_EQ(bucket_.object.size(), length);
+  }
+}
+
+TEST_F(ObjectUploadTest, AnotherUploadThatReplacedTheObjectIsTold) {
+  auto begun = begin();
+  ASSERT_TRUE(begun);
+  ASSERT_TRUE((*begun)->write(std::vector<std::uint8_t>(1000, 'x'), FileOffset{0}));
+  bucket_.mark_of_others = "OTHER";  // the service ignores the condition, and gives equal bytes one tag
+  const auto done = (*begun)->publish();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, codec::ErrorKind::stale);
 }
 
 TEST_F(ObjectUploadTest, AnErrorWithStatus200IsTriedAgain) {
