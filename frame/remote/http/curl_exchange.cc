@@ -241,7 +241,7 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
              curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, kSlowUpload) == CURLE_OK;
   }
   if (!options.certificates.empty()) {
-    // libcurl does not change what it does not copy.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): libcurl does not change what it does not copy
     curl_blob certificates{const_cast<char*>(options.certificates.data()), options.certificates.size(),
                            CURL_BLOB_NOCOPY};
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO_BLOB, &certificates) == CURLE_OK &&
