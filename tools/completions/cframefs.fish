@@ -5,7 +5,8 @@ set -l options ro rw names=strip names=keep b2nd=npy b2nd=flat b2nd=chunks detec
     cache_size= readahead= workers= codec=blosclz codec=lz4 codec=lz4hc codec=zlib codec=zstd clevel= filter=auto filter=none \
     filter=shuffle filter=bitshuffle filter=delta filter=bytedelta typesize= chunksize= blocksize= \
     new_npy=frame new_npy=b2nd checksums=on checksums=keep checksums=off dirty_limit= \
-    commit_interval= writeback=off writeback=on fill_pages=on fill_pages=off passthrough=auto passthrough=off stats=off stats=on attr_timeout= entry_timeout= uid= gid= umask= \
+    commit_interval= writeback=off writeback=on fill_pages=on fill_pages=off passthrough=auto passthrough=off stats=off stats=on attr_timeout= \
+    entry_timeout= uid= gid= umask= \
     mkdir nonempty remount idle_timeout= cache_timeout= log= log=syslog log_level=error log_level=warning \
     log_level=info log_level=debug sandbox=auto sandbox=off sandbox=strict endpoint= region= profile= unsigned \
     token_file= ca_file= cache_dir= cache_disk= remote_ttl= remote_timeout= remote_index=off remote_index=on allow_other allow_root \
