@@ -70,8 +70,8 @@ constexpr const char* kUsesSockets[] = {"pipe2",         "dup",         "dup2", 
                                         "getsockopt",    "getsockname", "getpeername", "shutdown"};
 
 // What the disk cache needs, and the answers of the guard, beside reading files.
-constexpr const char* kKeepsFetched[] = {"openat",    "mkdirat",   "unlinkat", "renameat", "utimensat",
-                                         "ftruncate", "fallocate", "pwrite64", "recvmsg"};
+constexpr const char* kKeepsFetched[] = {"openat",    "openat2",   "mkdirat",   "unlinkat", "renameat",
+                                         "utimensat", "ftruncate", "fallocate", "pwrite64", "recvmsg"};
 
 constexpr const char* kServes[] = {"open",
                                    "openat",

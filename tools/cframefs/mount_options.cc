@@ -23,8 +23,6 @@ namespace {
 
 using Status = Result<void>;
 
-// ---- values -----------------------------------------------------------------------------------------------------
-
 template <class T>
 struct Word {
   std::string_view text;
@@ -225,10 +223,8 @@ const std::array kOptions = {
     OptionSpec{"dirty_limit", "SIZE", "limit on uncommitted bytes (8M to 512M)", set_dirty_limit},
     OptionSpec{"commit_interval", "SECONDS", "limit on the age of uncommitted data (5)", set_commit_interval},
     OptionSpec{"writeback", "off|on", "the kernel's write-back cache (off)", set_writeback},
-    OptionSpec{"fill_pages", "on|off", "the kernel reads whole blocks that are read from here and there (on)",
-               set_fill_pages},
-    OptionSpec{"passthrough", "auto|off", "the kernel reads files of no known kind itself, if it can (auto)",
-               set_passthrough},
+    OptionSpec{"fill_pages", "on|off", "the kernel reads blocks whole that are read in parts (on)", set_fill_pages},
+    OptionSpec{"passthrough", "auto|off", "the kernel reads files of no known kind itself (auto)", set_passthrough},
     OptionSpec{"stats", "off|on", "serve the unlisted directory .cframefs with statistics (off)", set_stats},
     OptionSpec{"uid", "USER", "number of the user to whom all files appear to belong", set_uid},
     OptionSpec{"gid", "GROUP", "number of the group to which all files appear to belong", set_gid},

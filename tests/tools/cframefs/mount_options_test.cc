@@ -171,7 +171,7 @@ TEST(MountOptions, EveryOptionHasABadValueThatIsRefusedByName) {
                                                                 {"ca_file", ""},          {"cache_dir", ""},
                                                                 {"cache_disk", "1M"},     {"remote_ttl", "-1"},
                                                                 {"remote_timeout", "0"},  {"remote_index", "yes"},
-                                                                {"passthrough", "on"}};
+                                                                {"fill_pages", "maybe"},  {"passthrough", "on"}};
   std::vector<std::string> tried = {"ro", "rw", "mkdir", "nonempty", "remount", "unsigned"};
   for (const auto& [name, value] : bad) {
     const std::string message = error_of({"-o", name + "=" + value, "src", "mnt"});
