@@ -136,6 +136,11 @@ class Nginx:
         """New workers take over; the old ones end when their requests are answered."""
         self.process.send_signal(signal.SIGHUP)
 
+    def workers(self):
+        """Process ids of the workers, those that are ending as well."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
+            return set(map(int, children.read().split()))
+
     def stop(self):
         """Ends it; what it had not yet answered is cut off."""
         if self.process is None:

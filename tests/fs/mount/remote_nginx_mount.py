@@ -225,10 +225,13 @@ class Reading(ByNginx):
             with self.subTest(address), self.mount(address, "readahead=0") as mount:
                 failures = []
                 for name in names:
+                    workers = self.nginx.workers()
                     reader = threading.Thread(target=lambda: failures.extend(self.read_at_random(mount / name, 8, 5)))
                     reader.start()
                     self.nginx.reload()
                     reader.join()
+                    # So that new ones serve the next file.
+                    wait_for(lambda: not workers & self.nginx.workers(), what="new workers")  # pylint: disable=W0640
                 self.assertEqual(failures, [])
                 self.assertGreater(len({request["pid"] for request in self.nginx.requests}), 2)
 
