@@ -53,7 +53,7 @@ class Reading(Plain):
 
     def test_without_a_sandbox_and_in_the_strict_one(self):
         # semantics: R12
-        for mode in ("off", "auto", "strict"):
+        for mode in ("off", "auto", *(["strict"] if mounting.has_sandbox() else [])):
             with Mount(self.source, *self.OPTIONS, "sandbox=" + mode) as mount:
                 self.read_in_each_way(mount)
                 self.assertEqual(self.requests(mount), 0, mode)
@@ -102,7 +102,7 @@ class Reading(Plain):
         write(self.source + "/script", b"#!/bin/sh\necho it runs\n")
         shutil.copy("/bin/true", self.source + "/program")
         os.chmod(self.source + "/script", 0o755)
-        for mode in ("off", "strict"):
+        for mode in ("off", *(["strict"] if mounting.has_sandbox() else [])):
             with Mount(self.source, *self.OPTIONS, "sandbox=" + mode) as mount:
                 self.assertEqual(output(mount / "script"), b"it runs\n", mode)
                 self.assertEqual(run(mount / "program").returncode, 0, mode)
