@@ -163,6 +163,7 @@ struct Served {
   Filesystem& filesystem;
   FuseAdapter& adapter;
   MountGuard& guard;
+  PageFillProcess& filler;
   const MountOptions& options;
   const std::string& mountpoint;
   const std::optional<MountIdentity>& mount;  // none: the parent process has made it
@@ -207,22 +208,9 @@ void unmount(const Served& served) {
   served.adapter.unmount([&served] { served.guard.release_readers(); }, by_guard);
 }
 
-/// Starts the process that fills pages, if it is wanted. Returns `filler`, or nullptr.
-PageFiller* start_filler(const Served& served, PageFillProcess& filler) {
-  const KernelCacheOptions& cache = served.options.kernel_cache;
-  // The kernel's write-back cache is written when the last copy of a mount goes, for which umount(2) would not wait.
-  if (!cache.fill_pages || cache.writeback || !served.mount) return nullptr;
-  auto started = filler.start(served.mountpoint, *served.mount, served.sandbox.is_on() && has_syscall_filter());
-  if (started) return &filler;
-  log_debug("blocks are not filled: " + codec::describe(started.error()));
-  return nullptr;
-}
-
 codec::Result<void> serve(const Served& served) {
   const MountOptions& options = served.options;
   served.warnings.note_open_log();
-  PageFillProcess fill_process;
-  PageFiller* const filler = start_filler(served, fill_process);
   if (auto entered = confine(served); !entered) {
     if (options.daemon.sandbox == Sandboxing::strict) {
       log_error(codec::describe(entered.error()));
@@ -238,7 +226,7 @@ codec::Result<void> serve(const Served& served) {
   const DecodesFrom from = served.remote != nullptr ? DecodesFrom::servers : DecodesFrom::files;
   served.filesystem.start(
       served.adapter.kernel(), std::move(is_kernel_writable), [&served, from] { served.sandbox.enter_decoder(from); },
-      filler);
+      served.filler.is_started() ? &served.filler : nullptr);
   std::string ended_by = "by umount or fusermount3";
   const DaemonOptions& daemon = options.daemon;
   auto ended = served.adapter.serve({.threads = service_threads(options),
@@ -281,6 +269,16 @@ codec::Result<void> start_guard(MountGuard& guard, const MountPoint& mountpoint,
   log_warning(codec::describe(started.error()));
   sandbox = Sandbox();
   return {};
+}
+
+/// Starts the process that fills pages, if it is wanted.
+void start_filler(PageFillProcess& filler, const MountPoint& mountpoint, const MountOptions& options,
+                  const Sandbox& sandbox) {
+  const KernelCacheOptions& cache = options.kernel_cache;
+  // The kernel's write-back cache is written when the last copy of a mount goes, for which umount(2) would not wait.
+  if (!cache.fill_pages || cache.writeback || mountpoint.is_descriptor()) return;
+  if (auto started = filler.start(mountpoint.path(), sandbox.is_on() && has_syscall_filter()); !started)
+    log_debug("blocks are not filled: " + codec::describe(started.error()));
 }
 
 /// Raises the limit of descriptors to the hard limit.
@@ -406,9 +404,11 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   if (is_child) {
     if (auto forked = continue_in_child(ready); !forked) return forked;
   }
-  // Before the threads of a source on a server.
+  // Before the threads of a source on a server: a process that is forked beside them may wait for a lock for ever.
   MountGuard guard;
   if (auto started = start_guard(guard, mountpoint, options, *sandbox); !started) return started;
+  PageFillProcess filler;
+  start_filler(filler, mountpoint, options, *sandbox);
   SourceWarnings warnings;
   const auto remote = open_remote(options, warnings);
   if (!remote) return codec::Failure(remote.error());
@@ -435,10 +435,11 @@ codec::Result<void> mount_and_serve(const MountOptions& options) {
   const auto mount = mountpoint.is_descriptor() ? std::nullopt : mount_at(mountpoint.path());
   if (mount) {
     guard.mounted(*mount);
+    filler.mounted(*mount);
     raise_readahead(*mount);
   }
-  const Served served{files, remote->get(), filesystem, adapter, guard, options, mountpoint.path(),
-                      mount, manager,       *sandbox,   warnings};
+  const Served served{files,   remote->get(),     filesystem, adapter, guard,    filler,
+                      options, mountpoint.path(), mount,      manager, *sandbox, warnings};
   if (is_child) return serve_in_child(served, log);
   if (!foreground) return serve_in_background(served, ready, log);
   if (auto begun = log_to(log); !begun) return begun;

@@ -1,7 +1,8 @@
 // Starts small processes that belong to a mount and are no children of the daemon: its guard, and the one that fills
 // pages.
 //
-// Thread safety: start_helper() forks; the process gets the calling thread alone. Errors: io.
+// Thread safety: start_helper() forks; the process gets the calling thread alone, and a lock that another thread holds
+// stays locked in it. Errors: io.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@ namespace cframefs::fs {
 
 /// Starts a process that runs `body` and ends when that returns. It ignores the signals that a terminal or a service
 /// manager sends to end the daemon. `name`: what `ps` shows as its command, at most 15 bytes; `title`: as its command
-/// line.
+/// line. REQUIRES: no other thread runs.
 codec::Result<void> start_helper(const char* name, const std::string& title, const std::function<void()>& body);
 
 /// Closes everything inherited from the daemon but the descriptors `kept`, which are above the standard streams:

@@ -16,6 +16,7 @@
 #include "fs/fuse/helper_process.h"
 #include "fs/sandbox/capabilities.h"
 #include "fs/sandbox/syscall_filter.h"
+#include "fs/util/mount_info.h"
 
 namespace cframefs::fs {
 namespace {
@@ -133,8 +134,14 @@ bool take_requests(int messages, FilledFiles& files) {
 
 }  // namespace
 
-void fill_pages(const std::string& mountpoint, const MountIdentity& mount, int messages, bool is_filtered) {
+void fill_pages(const std::string& mountpoint, int messages, bool is_filtered) {
   leave_daemon({messages});
+  MountIdentity mount;
+  ssize_t got = 0;
+  do {
+    got = ::recv(messages, &mount, sizeof mount, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof mount) return;
   const int root = open_copy(mountpoint, mount);
   // Reports changes of the table of mounts (proc_pid_mountinfo(5)).
   const int mounts = ::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "fs/util/mount_info.h"
-
 namespace cframefs::fs {
 
-/// A request of the daemon: have the kernel read the bytes [at, at + length) of a file. `state` changes with the file's
-/// content.
+/// A message of the daemon after the first, which is the MountIdentity: have the kernel read the bytes [at, at +
+/// length) of a file. `state` changes with the file's content.
 struct PageFillRequest {
   std::uint64_t node = 0;
   std::uint64_t state = 0;
@@ -19,8 +17,8 @@ struct PageFillRequest {
   std::uint64_t length = 0;
 };
 
-/// Copies the mount and fills pages on request, until `messages`, a socket, ends or the mount is gone. Closes all other
-/// descriptors. Waits for requests to the mount, which need not serve yet.
-void fill_pages(const std::string& mountpoint, const MountIdentity& mount, int messages, bool is_filtered);
+/// Waits for the mount, copies it, and fills pages on request, until `messages`, a socket, ends or the mount is gone.
+/// Closes all other descriptors. The mount need not serve yet.
+void fill_pages(const std::string& mountpoint, int messages, bool is_filtered);
 
 }  // namespace cframefs::fs

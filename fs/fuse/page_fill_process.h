@@ -12,8 +12,8 @@
 // It needs root: to copy the mount (CAP_SYS_ADMIN) and to open files by the kernel's node numbers
 // (CAP_DAC_READ_SEARCH).
 //
-// Thread safety: start() before other threads; fill() by any thread. Ownership: the process ends by itself. Errors: the
-// mount works without it.
+// Thread safety: start() while no other thread runs, mounted() before fill(), and fill() by any thread. Ownership: the
+// process ends by itself. Errors: the mount works without it.
 #pragma once
 
 #include <string>
@@ -31,9 +31,13 @@ class PageFillProcess final : public PageFiller {
   PageFillProcess(const PageFillProcess&) = delete;
   PageFillProcess& operator=(const PageFillProcess&) = delete;
 
-  /// Starts the process. `mountpoint`: resolved, with the mount `mount` on top. `is_filtered`: the process gives up
-  /// system calls that it does not need. Error io: it cannot be started; EPERM: the caller is not root.
-  codec::Result<void> start(const std::string& mountpoint, const MountIdentity& mount, bool is_filtered);
+  /// Starts the process, before the mount exists, so that it gets no descriptor of the device. `mountpoint`: resolved.
+  /// `is_filtered`: the process gives up system calls that it does not need. Error io: it cannot be started; EPERM: the
+  /// caller is not root; EBUSY: another thread runs, which could hold a lock for ever in the new process.
+  codec::Result<void> start(const std::string& mountpoint, bool is_filtered);
+  bool is_started() const { return messages_ >= 0; }
+  /// Sends the process the mount that is now on top of the mount point.
+  void mounted(const MountIdentity& mount) const;
 
   bool fill(NodeId node, std::uint64_t state, std::uint64_t at, std::uint64_t length) override;
 

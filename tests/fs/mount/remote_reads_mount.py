@@ -5,9 +5,11 @@ import os
 import random
 import threading
 import time
+import unittest
 
 import mounting
 from mounting import pread
+from pages_mount import resident
 # First of the two: it says where the other one is.
 from remote_sources import MIB, Served, noise
 from object_service import most_at_once, round_trips
@@ -166,6 +168,20 @@ class ManyReaders(Served):
                 os.close(descriptor)
             self.assertEqual(wrong, [])
             self.assertGreaterEqual(most_at_once(self.service.log), 12)
+
+
+class PageCache(Served):
+    @unittest.skipUnless(os.geteuid() == 0, "only root may copy a mount")
+    def test_a_block_that_is_read_twice_is_filled(self):
+        content = noise(14, 4 * MIB)
+        self.service.put("d/x.b2frame", self.packed(content, "--codec", "lz4", "--chunksize", "1M", "--blocksize", "128K"))
+        with self.mount(self.bucket("d/")) as mount:
+            self.assertEqual(len(mounting.fillers_of(mount.path)), 1)
+            with open(mount / "x", "rb", buffering=0) as file:
+                for at in (0, 3 * MIB, MIB, 3 * MIB + 5 * BLOCK):
+                    self.assertEqual(os.pread(file.fileno(), BLOCK, at), content[at:at + BLOCK])
+                pages = set(range(3 * MIB // BLOCK, (3 * MIB + (128 << 10)) // BLOCK))
+                mounting.wait_for(lambda: pages <= resident(file.fileno()), what="the block")
 
 
 class LateAnswers(Served):
