@@ -188,6 +188,7 @@ bool may_change_source(const Served& served) {
   return !served.filesystem.is_read_only() || (served.options.read_only && ::geteuid() == 0);
 }
 
+/// Enters the sandbox, if the mount has one.
 codec::Result<void> confine(const Served& served) {
   if (!served.sandbox.is_on()) return {};
   const auto root = served.files.system_descriptor(served.filesystem.tree().root()->handle());

@@ -31,9 +31,9 @@ class InitAnswer {
  private:
   enum class State : std::uint8_t { awaited, asked, answered };
 
-  std::atomic<State> state_{State::awaited};
   void complete(iovec& answer);
 
+  std::atomic<State> state_{State::awaited};
   bool wants_backing_ = false;
   std::uint32_t offered_ = 0;       // flags of the kernel; written before `asked`
   std::uint32_t also_offered_ = 0;  // its second word of flags

@@ -31,7 +31,7 @@ constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
 // A table of mounts that changes all the time is read this often at most.
 constexpr std::chrono::milliseconds kPause{5};
 
-// From the kernel's headers, which older systems lack: open_tree(2), and the type of the handles of FUSE (fs/fuse).
+// From headers that older systems lack: open_tree(2), and the type of the handles that the kernel's FUSE makes.
 constexpr int kOpenTreeClone = 1;
 constexpr int kFuseHandle = 0x81;  // FILEID_INO64_GEN
 

@@ -30,7 +30,7 @@ BlockTouches::Counter* BlockTouches::counters() {
 
 bool BlockTouches::note(std::uint64_t at) {
   if (std::uint64_t paused = paused_.load(std::memory_order_relaxed); paused > 0) {
-    // A lost update makes the pause longer by one request.
+    // A lost update makes the pause shorter or longer, which does not matter.
     paused_.store(paused - 1, std::memory_order_relaxed);
     return false;
   }

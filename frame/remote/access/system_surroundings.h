@@ -1,8 +1,8 @@
 // The surroundings of the process: its environment, the files of its user, programs.
 //
 // Thread safety: may be used by all threads, while none changes the environment; confine() before other threads use it.
-// Errors: io; a file that is not regular
-// is EINVAL, one or an output that is too long EFBIG, a command that takes too long ETIMEDOUT.
+// Errors: io; a file that is not regular is EINVAL, one or an output that is too long EFBIG, a command that takes too
+// long ETIMEDOUT.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ namespace cframefs::frame {
 
 class SystemSurroundings final : public Surroundings {
  public:
-  /// `patience`: how long a command may run.
   /// What opens files for reading, and what runs the one program, for a process that may not do so itself.
   using OpenFile = std::function<codec::Result<int>(const std::string& path)>;
   using RunProgram = std::function<codec::Result<std::string>()>;
 
+  /// `patience`: how long a command may run.
   explicit SystemSurroundings(std::chrono::milliseconds patience = std::chrono::minutes(1)) : patience_(patience) {}
 
   std::optional<std::string> variable(const std::string& name) const override;

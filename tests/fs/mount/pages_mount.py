@@ -156,60 +156,62 @@ class Filling(Pages):
 
 
 class Ending(Pages):
-    """The load: threads that read pages here and there."""
+    """How a mount ends after, or in, a load: threads that read pages here and there."""
 
-    def load(self, path, stop):
-        def read(seed):
-            order = random.Random(seed)
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-                while not stop.is_set():
-                    os.pread(descriptor, PAGE, order.randrange(SIZE // PAGE) * PAGE)
-                os.close(descriptor)
-            except OSError:
-                pass
-        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
-        for thread in threads:
-            thread.start()
-        return threads
+    def read_on(self, path, seed, stop):
+        order = random.Random(seed)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+            while not stop.is_set():
+                os.pread(descriptor, PAGE, order.randrange(SIZE // PAGE) * PAGE)
+            os.close(descriptor)
+        except OSError:
+            pass
+
+    def rounds(self, end):
+        """Mounts, lets the load run for a while, which differs, and calls `end` with the mount and what ends the load."""
+        mountpoint = self.work + "/mnt"
+        os.mkdir(mountpoint)
+        for number in range(ROUNDS):
+            mount = Mount(self.source, mountpoint=mountpoint)
+            stop = threading.Event()
+            threads = [threading.Thread(target=self.read_on, args=(mount / "x", seed, stop)) for seed in range(3)]
+            for thread in threads:
+                thread.start()
+
+            def end_load():
+                stop.set()  # pylint: disable=W0640
+                for thread in threads:  # pylint: disable=W0640
+                    thread.join(20)
+                    self.assertFalse(thread.is_alive(), number)  # pylint: disable=W0640
+
+            time.sleep(0.02 + number % 7 * 0.01)
+            end(mount, end_load)
+            wait_for(lambda: not fillers_of(mountpoint), what="the end of the process")
+            wait_for(lambda: not is_mounted(mountpoint), what="the end of the mount")
 
     def test_unmounting_after_reads_is_never_busy(self):
-        mountpoint = self.work + "/mnt"
-        os.mkdir(mountpoint)
-        for number in range(ROUNDS):
-            mount = Mount(self.source, mountpoint=mountpoint)
-            stop = threading.Event()
-            threads = self.load(mount / "x", stop)
-            time.sleep(0.02 + number % 7 * 0.01)
-            stop.set()
-            for thread in threads:
-                thread.join()
-            done = subprocess.run(["umount", mountpoint], capture_output=True, check=False)
-            self.assertEqual((done.returncode, done.stderr), (0, b""), number)
-            self.assertFalse(is_mounted(mountpoint))
+        def unmount(mount, end_load):
+            end_load()
+            done = subprocess.run(["umount", mount.path], capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertFalse(is_mounted(mount.path))
             self.assertEqual(mount.daemon.wait(20), 0)
-            wait_for(lambda: not fillers_of(mountpoint), what="the end of the process")
             mount.close()
 
+        self.rounds(unmount)
+
     def test_killed_daemon_leaves_no_process(self):
-        mountpoint = self.work + "/mnt"
-        os.mkdir(mountpoint)
-        for number in range(ROUNDS):
-            mount = Mount(self.source, mountpoint=mountpoint)
-            stop = threading.Event()
-            threads = self.load(mount / "x", stop)
-            time.sleep(0.02 + number % 7 * 0.01)
+        def kill(mount, end_load):
             mount.daemon.kill()
             mount.daemon.wait(20)
             # Pages that are cached can still be read.
-            stop.set()
-            for thread in threads:
-                thread.join(20)
-                self.assertFalse(thread.is_alive(), number)
-            wait_for(lambda: not fillers_of(mountpoint), what="the end of the process")
-            wait_for(lambda: not is_mounted(mountpoint), what="the end of the mount")
+            end_load()
+            wait_for(lambda: not is_mounted(mount.path), what="the end of the mount")
             with self.assertRaises(AssertionError):
                 mount.close()
+
+        self.rounds(kill)
 
     def test_stopped_process_holds_up_no_reader(self):
         with Mount(self.source) as mount:

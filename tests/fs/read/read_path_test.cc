@@ -19,14 +19,24 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{256} << 10U;
 constexpr std::size_t kChunk = 4 * kBlock;
 
-TEST(ReadPathTest, AReaderDecodesTheBlocksAfterTheOneThatIsDecodedAhead) {
+test::Bytes content_of_one_chunk() {
   test::Bytes plain(kChunk);
   for (std::size_t i = 0; i < plain.size(); ++i)
     plain[i] = static_cast<std::uint8_t>(i * i >> 7U);
+  return plain;
+}
+
+/// Returns a frame of one chunk of four blocks.
+test::Bytes frame_of(const test::Bytes& plain) {
   test::FrameBuilder builder = test::plain_frame(plain, static_cast<std::int32_t>(kChunk));
   builder.blocksize = static_cast<std::int32_t>(kBlock);
   builder.chunk_section = test::raw_block_chunk(plain, static_cast<std::uint32_t>(kBlock));
-  auto opened = test::open_frame(builder.build());
+  return builder.build();
+}
+
+TEST(ReadPathTest, AReaderDecodesTheBlocksAfterTheOneThatIsDecodedAhead) {
+  const test::Bytes plain = content_of_one_chunk();
+  auto opened = test::open_frame(frame_of(plain));
   ASSERT_TRUE(opened);
   DecodingStatistics statistics;
   DedupLogger once;
@@ -89,13 +99,7 @@ class ServerSource final : public frame::ByteSource {
 };
 
 TEST(ReadPathTest, WhatIsDecodedAheadIsFetchedBeforeItTakesATurnToDecode) {
-  test::Bytes plain(kChunk);
-  for (std::size_t i = 0; i < plain.size(); ++i)
-    plain[i] = static_cast<std::uint8_t>(i * i >> 7U);
-  test::FrameBuilder builder = test::plain_frame(plain, static_cast<std::int32_t>(kChunk));
-  builder.blocksize = static_cast<std::int32_t>(kBlock);
-  builder.chunk_section = test::raw_block_chunk(plain, static_cast<std::uint32_t>(kBlock));
-  const auto source = std::make_shared<const ServerSource>(builder.build());
+  const auto source = std::make_shared<const ServerSource>(frame_of(content_of_one_chunk()));
   auto opened = frame::open_container(source);
   ASSERT_TRUE(opened);
   DecodingStatistics statistics;

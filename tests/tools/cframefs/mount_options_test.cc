@@ -101,6 +101,8 @@ TEST(MountOptions, EveryValueArrives) {
   EXPECT_EQ(with("dirty_limit=256M").dirty_limit, std::uint64_t{256} << 20);
   EXPECT_EQ(with("commit_interval=0.5").commit_interval, 0.5);
   EXPECT_TRUE(with("writeback=on").kernel_cache.writeback);
+  EXPECT_TRUE(with("ro").kernel_cache.fill_pages);
+  EXPECT_FALSE(with("fill_pages=off").kernel_cache.fill_pages);
   EXPECT_TRUE(with("ro").kernel_cache.passthrough);
   EXPECT_TRUE(with("passthrough=off,passthrough=auto").kernel_cache.passthrough);
   EXPECT_FALSE(with("passthrough=off").kernel_cache.passthrough);
