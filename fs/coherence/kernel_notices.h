@@ -34,6 +34,14 @@ class KernelNotices {
   bool wait(Notifier::Lane lane, NodeId id, std::chrono::milliseconds patience) {
     return notifier_.wait(lane, id, patience);
   }
+  /// Makes the kernel look up all names again, without waiting for it.
+  void forget_names() {
+    // Counted first: a listing that begins now tells of the names after the change.
+    names_forgotten_.fetch_add(1);
+    post(Notifier::Lane::attributes, 0, "", [this] { kernel_->invalidate_all_entries(); });
+  }
+  /// Returns how often forget_names() was called.
+  std::uint64_t names_forgotten() const { return names_forgotten_.load(); }
   /// Returns the kernel's interface, for tasks.
   KernelInvalidator& kernel() const { return *kernel_; }
   /// Returns true if the kernel may cache names of files.
@@ -43,6 +51,7 @@ class KernelNotices {
   Notifier notifier_;
   KernelInvalidator* kernel_ = nullptr;
   std::atomic<bool> keeps_names_{false};
+  std::atomic<std::uint64_t> names_forgotten_{0};
 };
 
 }  // namespace cframefs::fs

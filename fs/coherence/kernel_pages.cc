@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds kDropTimeout{250};
 void KernelPages::enter(FileHandle& handle, const PageCacheState::Opening& opening) {
   const PageCacheState::Opened opened = handle.node->pages.opened(opening);
   handle.counted = true;
+  handle.opened_state = opening.file;
   handle.direct = opened.direct;
   handle.keep_pages = opened.keep_pages;
   handle.open_unconfirmed = !opened.keep_pages;

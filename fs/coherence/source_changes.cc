@@ -1,6 +1,8 @@
 #include "fs/coherence/source_changes.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "frame/io/system_version.h"
 
@@ -12,12 +14,13 @@ using Lane = Notifier::Lane;
 }  // namespace
 
 void SourceChanges::changed(const Watcher::Change& change) {
-  if ((change.everything || change.entry) && notices_.keeps_names())
-    notices_.post(Lane::attributes, 0, "", [this] { notices_.kernel().invalidate_all_entries(); });
+  if (notices_.keeps_names() && (change.everything || (change.entry && misleads({change.directory, change.name}))))
+    notices_.forget_names();
   if (change.everything) return notices_.post(Lane::changes, 0, "", [this] { lost_track(); });
   const auto directory = mount_.nodes.find(change.directory);
   if (directory && directory->kind == EntryKind::sparse_frame) {
     // The kernel knows no names in a sparse frame, and the mount's own commits change no byte that the kernel holds.
+    forget_kept(*directory);
     return look_into_change(directory);
   }
   // The directory's own times have changed too; a single-file root is its directory.
@@ -28,8 +31,9 @@ void SourceChanges::changed(const Watcher::Change& change) {
   for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory) {
       is_directory = true;
-    } else if (!is_own_change(*node, place)) {
-      look_into_change(node);
+    } else {
+      forget_kept(*node);
+      if (!is_own_change(*node, place)) look_into_change(node);
     }
   }
   // The kernel looks up names of files each time, or was just told to forget them.
@@ -40,9 +44,7 @@ void SourceChanges::changed(const Watcher::Change& change) {
 bool SourceChanges::is_own_change(Node& node, const DirEntry& place) {
   // A file that is being written changes with each commit; its write-back compares more than the version. And only a
   // directory of this machine never keeps the watcher waiting.
-  if (mount_.options.kernel_cache.attr_timeout || write_back_of(node) ||
-      !mount_.watcher.names().follows(place.directory))
-    return false;
+  if (write_back_of(node) || !mount_.watcher.names().follows(place.directory)) return false;
   const auto directory = mount_.directories.open(place.directory);
   if (!directory) return false;
   const auto status = mount_.files.status_at((*directory)->handle(), place.name);
@@ -54,6 +56,7 @@ void SourceChanges::lost_track() {
     const auto node = mount_.nodes.find(id);
     if (!node) continue;
     node->pages.lost_track();
+    if (node->kept.take()) late_answers_.forget(id);
     bool is_open = false;
     {
       codec::MutexLock lock(node->mutex);
@@ -71,11 +74,7 @@ void SourceChanges::lost_track() {
 
 void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
   notices_.post(Lane::changes, node->id, "", [this, node] {
-    if (is_changed_behind(*node)) {
-      pages_.drop_pages(node);
-    } else if (mount_.options.kernel_cache.attr_timeout && node->kind != EntryKind::sparse_frame) {
-      notices_.kernel().forget_attributes(node->id);
-    }
+    if (is_changed_behind(*node)) pages_.drop_pages(node);
   });
 }
 
@@ -104,7 +103,40 @@ bool SourceChanges::lies_at(Node& node, const DirEntry& at) {
 }
 
 void SourceChanges::forget_directory(NodeId directory) {
-  notices_.post(Lane::attributes, directory, "", [this, directory] { notices_.kernel().invalidate_inode(directory); });
+  notices_.post(Lane::attributes, directory, "", [this, directory] { late_answers_.forget(directory); });
+}
+
+void SourceChanges::forget_kept(Node& node) {
+  if (!node.kept.take()) return;
+  notices_.post(Lane::attributes, node.id, "", [this, id = node.id] { late_answers_.forget(id); });
+}
+
+bool SourceChanges::misleads(const DirEntry& place) {
+  // Only a directory of this machine never keeps the watcher waiting.
+  if (!mount_.watcher.names().follows(place.directory) || place.name.empty()) return true;
+  if (NameMapper::is_temporary(place.name)) return false;
+  if (!is_as_known(place)) return true;
+  // An entry that appears or vanishes can also change the name under which another one shows.
+  bool has_others = !mount_.nodes.at_place(place.directory, place.name + std::string(NameMapper::kLockSuffix)).empty();
+  const auto note = [&](const std::string& stored) -> codec::Result<EntryKind> {
+    has_others = has_others || (stored != place.name && !mount_.nodes.at_place(place.directory, stored).empty());
+    return EntryKind::none;
+  };
+  const NameMapper& rules = mount_.tree.rules();
+  const std::string name = NameMapper::in_mount(place.name);
+  for (const std::string& shown : std::set<std::string>{name, rules.short_name_of(name, EntryKind::frame),
+                                                        rules.short_name_of(name, EntryKind::packed_array)})
+    static_cast<void>(rules.resolve_shown(shown, note));
+  return has_others;
+}
+
+bool SourceChanges::is_as_known(const DirEntry& place) {
+  const auto nodes = mount_.nodes.at_place(place.directory, place.name);
+  if (nodes.empty()) return true;
+  const auto directory = mount_.directories.open(place.directory);
+  if (!directory) return false;
+  const auto status = mount_.files.status_at((*directory)->handle(), place.name);
+  return status && std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node->is_at(*status); });
 }
 
 bool SourceChanges::is_changed_behind(Node& node) {

@@ -104,9 +104,9 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
       return reply_error(request, dropped.error());
     }
   }
-  const bool fresh = !(*handle)->keep_pages;
+  // The attributes that the kernel keeps may belong to an older state. A notification of attributes never waits.
+  const bool fresh = !(*handle)->keep_pages || !(*handle)->node->kept.are_of((*handle)->opened_state);
   fill_open(adapter, info, std::move(*handle));
-  // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });

@@ -1,5 +1,6 @@
 #include "fs/fuse/kernel_notifications.h"
 
+#include <cerrno>
 #include <chrono>
 
 #include <linux/fuse.h>
@@ -46,8 +47,10 @@ void KernelNotifications::forget_range(NodeId node, std::uint64_t at, std::uint6
   notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
 }
 
-void KernelNotifications::forget_attributes(NodeId node) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
+bool KernelNotifications::forget_attributes(NodeId node) {
+  int result = 0;
+  notify([&] { result = fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
+  return result != -ENOENT;
 }
 
 bool KernelNotifications::invalidate_all_entries() {

@@ -24,7 +24,7 @@ class KernelNotifications final : public KernelInvalidator {
   void invalidate_inode(NodeId node) override;
   void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
   void invalidate_entry(NodeId parent, const std::string& name) override;
-  void forget_attributes(NodeId node) override;
+  bool forget_attributes(NodeId node) override;
   bool invalidate_all_entries() override;
 
  private:

@@ -100,8 +100,9 @@ void NodeFiles::watch(Node& directory) {
   if (!opened) return;
   const auto descriptor = mount_.files.system_descriptor((*opened)->handle());
   const bool is_on_disk = descriptor && descriptor->is_of_file;
-  if (!is_on_disk || mount_.watcher.watch(descriptor->number, directory.id))
-    directory.watched.store(true, std::memory_order_release);
+  if (is_on_disk && !mount_.watcher.watch(descriptor->number, directory.id)) return;
+  directory.sees_all.store(is_on_disk && mount_.watcher.names().follows(directory.id), std::memory_order_release);
+  directory.watched.store(true, std::memory_order_release);
 }
 
 void NodeFiles::forget(NodeId node, std::uint64_t lookups) {

@@ -56,6 +56,11 @@ std::uint64_t Directories::shown_inode(const DirectoryHandle& handle, const Stor
   return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
 }
 
+void Directories::names_arrived(DirectoryHandle& handle) {
+  const std::uint64_t told_at = handle.names_told_at.exchange(0);
+  if (told_at != 0 && told_at != notices_.names_forgotten() + 1) notices_.forget_names();
+}
+
 std::uint64_t Directories::own_inode(const DirectoryHandle& handle) {
   return FileAttributes::shown_inode(*handle.node);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -315,6 +316,8 @@ Result<void> filter_daemon(Unexpected unexpected) {
   filter.add(kEnds, "socket", is_not(0, AF_UNIX));
   // The C library asks whether a file is a terminal.
   filter.permit("ioctl", is(1, TCGETS));
+  // Whether a directory folds case.
+  filter.permit("ioctl", is(1, FS_IOC_GETFLAGS));
   filter.permit("prlimit64", is(2, 0));
   return filter.load();
 }

@@ -32,7 +32,8 @@ std::shared_ptr<Node> NodeTable::find(NodeId id) const {
   return found == places_.end() ? nullptr : found->second.node;
 }
 
-std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe) {
+std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe,
+                                       bool* was_elsewhere) {
   const Key key{probe.status.st_dev, probe.entry_inode, probe.kind, role};
   codec::MutexLock lock(mutex_);
   const auto known = by_key_.find(key);
@@ -46,6 +47,7 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
     unplace(place, id);
     place.parent = parent;
     place.name = std::move(new_name);
+    if (was_elsewhere != nullptr) *was_elsewhere = true;
   }
   ++place.lookups;
   return place.node;
@@ -172,7 +174,7 @@ codec::Result<std::string> NodeTable::path_of(NodeId id) const {
 std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {
   codec::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Node>> nodes;
-  auto [begin, end] = by_place_.equal_range(std::pair(parent, name));
+  auto [begin, end] = by_place_.equal_range(std::pair(parent, std::string_view(name)));
   for (auto entry = begin; entry != end; ++entry)
     nodes.push_back(places_.at(entry->second).node);
   return nodes;

@@ -16,11 +16,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "codec/base/mutex.h"
+#include "fs/kernel/kept_answers.h"
 #include "fs/kernel/page_cache_state.h"
 #include "fs/read/frame_snapshot.h"
 #include "fs/read/reads_under_way.h"
@@ -49,8 +51,10 @@ struct Node {
     return file.st_dev == device && file.st_ino == inode.load(std::memory_order_relaxed);
   }
   std::atomic<bool> watched{false};     // directories: changes of entries are reported
+  std::atomic<bool> sees_all{false};    // directories: the system reports each change
   std::atomic<int> stale_preambles{0};  // arrays: drops of the array header that are not carried out yet
   PageCacheState pages;                 // what the kernel may cache of the file
+  KeptAnswers kept;                     // files: what the kernel may keep of answers
   ReadsUnderWay reads;                  // reads for which the kernel has locked pages of the file
 
   /// Held while the mount itself changes the file, so that its own change is not taken for another program's. Taken
@@ -100,7 +104,9 @@ class NodeTable {
 
   std::shared_ptr<Node> find(NodeId id) const;
   /// Returns the node of this file, which is made if there is none, and counts one look-up. Updates its place.
-  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe);
+  /// `was_elsewhere`: set to whether it had another one.
+  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe,
+                              bool* was_elsewhere = nullptr);
   /// Removes the place of nodes whose file is gone: its inode number belongs to `created`, a file that the mount has
   /// just made. The kernel must not take what it keeps of the gone file for the new one's.
   void retire(const EntryStat& created);
@@ -144,6 +150,16 @@ class NodeTable {
     std::uint64_t lookups = 0;
   };
 
+  /// Compares without a copy of the name.
+  struct PlaceOrder {
+    using is_transparent = void;
+    template <class One, class Other>
+    bool operator()(const One& one, const Other& other) const {
+      const int names = one.first == other.first ? std::string_view(one.second).compare(other.second) : 0;
+      return names < 0 || (names == 0 && one.first < other.first);
+    }
+  };
+
   static Key key_of(const Node& node);
   std::uint64_t free_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
   std::shared_ptr<Node> enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) REQUIRES(mutex_);
@@ -161,7 +177,7 @@ class NodeTable {
   std::size_t most_ GUARDED_BY(mutex_) = 0;  // the most nodes since take_shrunk() was true
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);
   std::map<Key, NodeId> by_key_ GUARDED_BY(mutex_);
-  std::multimap<std::pair<NodeId, std::string>, NodeId> by_place_ GUARDED_BY(mutex_);
+  std::multimap<std::pair<NodeId, std::string>, NodeId, PlaceOrder> by_place_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs
