@@ -150,10 +150,11 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
     const char* name = listing.name(i);
     fuse_entry_param entry{};
     entry.attr.st_mode = listing.mode(i);
-    // An entry that was removed since is listed without attributes, as readdir(3) allows.
+    // An entry that was removed since is listed without attributes, as readdir(3) allows. So are the first entries: the
+    // kernel asks for attributes at the beginning of each listing, and later if a program uses those of the entries.
     to.entered.reserve(to.entered.size() + 1);
-    auto found = i < 2 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
-                       : or_no_memory([&] { return filesystem.names().lookup(node, name); });
+    auto found = i < 2 || offset == 0 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
+                                      : or_no_memory([&] { return filesystem.names().lookup(node, name); });
     if (found) {
       entry = entry_of(*found);
     } else {
@@ -185,7 +186,7 @@ void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t
   Filesystem& filesystem = this_filesystem();
   const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
   filesystem.directories().names_arrived(listing.directory);
-  filesystem.directories().begin_names(listing.directory);
+  if (offset > 0) filesystem.directories().begin_names(listing.directory);
   const codec::Turns::Turn turn = listing.take_turn();
   EntryBuffer entries{std::vector<char>(size), 0, {}};
   if (auto added = add_entries(request, listing, node, offset, entries); !added)
