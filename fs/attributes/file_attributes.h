@@ -38,9 +38,9 @@ class FileAttributes {
   codec::Result<EntryStat> probe_node(Node& node);
   /// Records and returns the attributes of a file that the mount has just created. No handle of it is open.
   Attributes of_new(Node& node, const EntryStat& created);
-  /// Makes the kernel look up all names again, if it may keep some.
+  /// Makes the kernel look up all names again, if it may keep some, before it takes the caller's answer.
   void forget_names() {
-    if (notices_.keeps_names()) notices_.forget_names();
+    if (notices_.keeps_names()) notices_.forget_names_now();
   }
   /// Returns the inode number that the node shows.
   static std::uint64_t shown_inode(const Node& node);

@@ -85,7 +85,7 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
     return entered;
   });
   if (!found) node_files_.forget(node->id, 1);
-  // The kernel may keep the name that the node had before.
+  // The kernel may keep the name that the node had before. A call by that name would act on the new one.
   if (was_elsewhere && node->kept.take_name()) attributes_.forget_names();
   if (found) limit_name(*node, place, name_changes, *found);
   return found;
