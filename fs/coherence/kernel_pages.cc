@@ -94,6 +94,8 @@ void KernelPages::drop_around_reads(const std::shared_ptr<Node>& node) {
 
 void KernelPages::wait_for_drop(const Node& node) {
   static_cast<void>(notices_.wait(Lane::pages, node.id, kDropTimeout));
+  // The kernel ignores an answer that crosses a notification.
+  static_cast<void>(notices_.wait(Lane::attributes, node.id, kDropTimeout));
 }
 
 void KernelPages::drop_head(const Node& node, const frame::FlatView& view) {

@@ -20,7 +20,6 @@ void SourceChanges::changed(const Watcher::Change& change) {
   const auto directory = mount_.nodes.find(change.directory);
   if (directory && directory->kind == EntryKind::sparse_frame) {
     // The kernel knows no names in a sparse frame, and the mount's own commits change no byte that the kernel holds.
-    forget_kept(*directory);
     return look_into_change(directory);
   }
   // The directory's own times have changed too; a single-file root is its directory.
@@ -32,7 +31,6 @@ void SourceChanges::changed(const Watcher::Change& change) {
     if (node->kind == EntryKind::directory) {
       is_directory = true;
     } else {
-      forget_kept(*node);
       if (!is_own_change(*node, place)) look_into_change(node);
     }
   }
@@ -48,7 +46,11 @@ bool SourceChanges::is_own_change(Node& node, const DirEntry& place) {
   const auto directory = mount_.directories.open(place.directory);
   if (!directory) return false;
   const auto status = mount_.files.status_at((*directory)->handle(), place.name);
-  return status && node.is_at(*status) && node.pages.is_own(frame::version_of(*status));
+  if (!status || !node.is_at(*status)) return false;
+  const frame::FileVersion version = frame::version_of(*status);
+  if (!node.pages.is_own(version)) return false;
+  forget_kept(node, version);
+  return true;
 }
 
 void SourceChanges::lost_track() {
@@ -106,9 +108,12 @@ void SourceChanges::forget_directory(NodeId directory) {
   notices_.post(Lane::attributes, directory, "", [this, directory] { late_answers_.forget(directory); });
 }
 
-void SourceChanges::forget_kept(Node& node) {
-  if (!node.kept.take()) return;
-  notices_.post(Lane::attributes, node.id, "", [this, id = node.id] { late_answers_.forget(id); });
+void SourceChanges::forget_kept(Node& node, const std::optional<frame::FileVersion>& now) {
+  // A notification that is not needed does harm: the kernel ignores an answer that crosses it, and then goes by the
+  // size that it had before.
+  if ((now && node.kept.are_of(*now)) || !node.kept.take()) return;
+  // At once: after an open has told the kernel, the notification would be one that is not needed.
+  until_there_is_memory([&] { late_answers_.forget(node.id); });
 }
 
 bool SourceChanges::misleads(const DirEntry& place) {
@@ -143,16 +148,25 @@ bool SourceChanges::is_changed_behind(Node& node) {
   if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
     // The write-back notifies the kernel itself of changes that it has not made.
     static_cast<void>(writer->refresh());
+    forget_kept(node);
     return false;
   }
-  // Not during a change by the mount itself.
-  codec::MutexLock own(node.change_mutex);
-  codec::SharedLock names(mount_.names);
-  const auto at = node_files_.held_name_of(node);
-  if (!at) return true;
-  auto probe = mount_.tree.probe_entry(at->handle(), at->name);
-  if (!probe) return true;
-  return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
+  std::optional<frame::FileVersion> now;
+  bool is_changed = true;
+  {
+    // Not during a change by the mount itself.
+    codec::MutexLock own(node.change_mutex);
+    codec::SharedLock names(mount_.names);
+    const auto at = node_files_.held_name_of(node);
+    const codec::Result<EntryStat> probe =
+        at ? mount_.tree.probe_entry(at->handle(), at->name) : codec::Failure(at.error());
+    if (probe) {
+      now = probe->identity;
+      is_changed = node.pages.reported(*now) == PageCacheState::Drop::pages;
+    }
+  }
+  forget_kept(node, now);
+  return is_changed;
 }
 
 }  // namespace cframefs::fs

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "fs/coherence/kernel_notices.h"
 #include "fs/coherence/kernel_pages.h"
@@ -28,8 +29,8 @@ class SourceChanges {
   /// Called after the watcher has missed changes.
   void lost_track();
   void forget_directory(NodeId directory);
-  /// Makes the kernel forget the attributes of a file, if it keeps some.
-  void forget_kept(Node& node);
+  /// Makes the kernel forget the attributes of a file, if it may keep others than those of the version `now`.
+  void forget_kept(Node& node, const std::optional<frame::FileVersion>& now = std::nullopt);
   /// Returns true if a name that the kernel may keep leads elsewhere after a change of the entry at `place`.
   bool misleads(const DirEntry& place);
   /// Returns true if the nodes that the table has at `place` are there on disk.

@@ -105,7 +105,9 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     }
   }
   // The attributes that the kernel keeps may belong to an older state. A notification of attributes never waits.
-  const bool fresh = !(*handle)->keep_pages || !(*handle)->node->kept.are_of((*handle)->opened_state);
+  Node& opened = *(*handle)->node;
+  const bool fresh = !(*handle)->keep_pages || !opened.kept.are_of((*handle)->opened_state);
+  if (fresh) opened.kept.take();
   fill_open(adapter, info, std::move(*handle));
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
   if (reply_with([&] { return fuse_reply_open(request, info); }) == -ENOENT)

@@ -26,13 +26,14 @@ class KeptAnswers {
     codec::MutexLock lock(mutex_);
     is_kept_ = true;
   }
-  /// Records what the answer tells. Returns false if the kernel must not keep it, because take() was called since.
+  /// Records what the answer tells. Returns false if the kernel must not keep it, because take() was called since or
+  /// another answer tells of another version.
   bool answered(const frame::FileVersion& version) {
     codec::MutexLock lock(mutex_);
     if (!is_kept_) return false;
     are_several_ = are_several_ || (version_ && !(*version_ == version));
     version_ = version;
-    return true;
+    return !are_several_;
   }
   /// Returns true if the kernel may keep attributes. The caller makes the kernel forget them.
   bool take() {
@@ -57,7 +58,7 @@ class KeptAnswers {
   std::atomic<bool> is_name_kept_{false};
   mutable codec::Mutex mutex_;
   bool is_kept_ GUARDED_BY(mutex_) = false;
-  bool are_several_ GUARDED_BY(mutex_) = false;  // answers of different versions: the kernel may have either
+  bool are_several_ GUARDED_BY(mutex_) = false;  // answers of different versions: the kernel may keep an older one
   std::optional<frame::FileVersion> version_ GUARDED_BY(mutex_);
 };
 
