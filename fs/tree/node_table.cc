@@ -82,6 +82,9 @@ std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const DirEntry& at, c
     by_place_.erase(placed);
     throw;
   }
+  const auto directory = places_.find(at.directory);
+  const bool is_of_its_device = directory != places_.end() && directory->second.node->device == node->device;
+  if (!is_of_its_device || node->shown_inode != numbers_.shown(node->device, node->inode)) has_other_numbers_ = true;
   ++next_;
   most_ = std::max(most_, places_.size());
   return node;
@@ -247,6 +250,7 @@ void NodeTable::change_inode(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);
   if (found == places_.end()) return;
+  has_other_numbers_ = true;
   // Allocate first: nothing has changed if that fails.
   kept_numbers_.try_emplace(node.shown_inode, node.id);
   forget_key(node.id);

@@ -129,6 +129,8 @@ class NodeTable {
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
   InodeNumbers& numbers() { return numbers_; }
+  /// Returns true if some node shows another number than number_for() gives for its directory's device and its inode.
+  bool has_other_numbers() const { return has_other_numbers_.load(std::memory_order_relaxed); }
   /// Returns the inode number to show for a file that has no node.
   std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
 
@@ -170,6 +172,7 @@ class NodeTable {
   void forget_key(NodeId id) REQUIRES(mutex_);
 
   InodeNumbers numbers_;
+  std::atomic<bool> has_other_numbers_{false};
   mutable codec::Mutex mutex_;
   // Inode numbers that nodes still show after change_inode(). On disk the same numbers may belong to other files.
   std::unordered_map<std::uint64_t, NodeId> kept_numbers_ GUARDED_BY(mutex_);
