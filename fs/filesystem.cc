@@ -85,7 +85,8 @@ void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writa
                        const std::function<void()>& begin_worker, PageFiller* filler) {
   mount_.is_kernel_writable = std::move(is_writable);
   pages_.fill_by(filler);
-  notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(0) > 0);
+  late_answers_.start(kernel);
+  notices_.start(kernel, mount_.options.kernel_cache.entry_timeout.value_or(kFileTimeout) > 0);
   mount_.watcher.start();
   mount_.workers.start(ahead_threads(mount_.options), begin_worker);
   writers_.start();
@@ -94,6 +95,7 @@ void Filesystem::start(KernelInvalidator& kernel, std::function<bool()> is_writa
 void Filesystem::stop() {
   mount_.watcher.stop();
   notices_.stop();
+  late_answers_.stop();
   writers_.stop();
   mount_.workers.stop();
 }

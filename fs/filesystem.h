@@ -71,7 +71,8 @@ class Filesystem {
   NodeFiles node_files_{mount_};
   KernelNotices notices_;
   KernelPages pages_{mount_.nodes, notices_};
-  SourceChanges source_changes_{mount_, node_files_, notices_, pages_};
+  LateAnswers late_answers_{mount_.nodes};
+  SourceChanges source_changes_{mount_, node_files_, notices_, pages_, late_answers_};
   FrameStates states_{mount_, node_files_, pages_};
   FrameWriters writers_{mount_, node_files_, pages_, states_};
   OpenFiles files_{mount_, node_files_, pages_, states_, writers_};
@@ -80,7 +81,7 @@ class Filesystem {
   Rights rights_{mount_, attribute_files_};
   ExtendedAttributes extended_{mount_, node_files_, attribute_files_, rights_, states_, writers_};
   FileAttributes attributes_{mount_, node_files_, notices_, pages_, links_, rights_, files_};
-  Directories directories_{mount_, node_files_};
+  Directories directories_{mount_, node_files_, notices_};
   Namespace names_{mount_, node_files_, pages_, writers_, files_, attributes_};
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace cframefs::frame {
@@ -22,8 +23,11 @@ inline constexpr std::string_view kDirectoryStoreSuffix = ".b2d";
 
 /// Returns the container suffix of a name. Empty if the name has none, or is only a suffix.
 constexpr std::string_view container_suffix(std::string_view name) {
+  // Each suffix has one dot, at its beginning.
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return {};
   for (const std::string_view suffix : kContainerSuffixes) {
-    if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
+    if (name.substr(dot) == suffix) return suffix;
   }
   return {};
 }

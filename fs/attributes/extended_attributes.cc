@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kOurs = "user.blosc2.";
 constexpr std::string_view kInfo = "user.blosc2.info";
+constexpr std::string_view kSelinux = "security.selinux";
 
 codec::Failure no_attribute() {
   return codec::io_error(ENODATA, "getxattr");
@@ -65,7 +66,11 @@ codec::Result<std::string> ExtendedAttributes::get(NodeId id, const std::string&
   if (!is_container(node->kind) || !name.starts_with(kOurs)) {
     auto file = attribute_files_.file_with_attribute(*node, name);
     if (!file) return codec::Failure(file.error());
-    return mount_.files.get_attribute((*file)->handle(), name);
+    auto value = mount_.files.get_attribute((*file)->handle(), name);
+    // The request comes only if the kernel does not use SELinux. Programs such as ls(1) then do not ask for the label
+    // of each other file of the mount.
+    if (!value && value.error().sys == ENODATA && name == kSelinux) return codec::io_error(EOPNOTSUPP, "getxattr");
+    return value;
   }
   auto snapshot = snapshot_for_attributes(*node);
   if (!snapshot) return codec::Failure(snapshot.error());

@@ -68,31 +68,26 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
     }
     return attributes;
   }
-  auto probe = probe_node(*node);
-  if (probe) {
-    Attributes attributes = describe(*node, *probe);
-    // Only in getattr: the kernel ignores a getattr answer that is older than a notification, but an answer to a
-    // look-up may enter the file after the notification that should have invalidated it.
-    if (node->kind != EntryKind::directory) attributes.attr_timeout = attribute_seconds(*probe, *node);
-    return attributes;
-  }
+  auto found = of_entered(*node);
+  if (found) return found;
   // Removed or replaced on disk, but still open: use a descriptor. (For fstat(2) the kernel does not pass the handle.)
   const std::shared_ptr<OpenFrame> open_frame = open_frame_of(*node);
   std::shared_ptr<const frame::Descriptor> file = handle != nullptr ? handle->file : nullptr;
   if (open_frame) file = open_frame->file();
   if (!file) {
     codec::MutexLock lock(node->mutex);
-    for (const auto& opened : node->opened) {
+    for (const auto& opened : node->open_plain.descriptors) {
       if ((file = opened.lock())) break;
     }
   }
-  if (!file) return codec::Failure(probe.error());
+  if (!file) return codec::Failure(found.error());
   auto status = mount_.files.status(file->handle());
   if (!status) return codec::Failure(status.error());
   EntryStat open;
   {
     codec::MutexLock lock(node->mutex);
     open = node->known;
+    if (const auto current = node->current.lock()) open.size = current->view().size();
   }
   if (node->kind != EntryKind::sparse_frame) open.status = *status;
   open.kind = node->kind;
@@ -101,12 +96,21 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
   return describe(*node, open);
 }
 
+codec::Result<Attributes> FileAttributes::of_entered(Node& node) {
+  const double seconds = begin_answer(node);
+  auto probe = probe_node(node);
+  if (!probe) return codec::Failure(probe.error());
+  Attributes attributes = describe(node, *probe);
+  if (seconds > 0) attributes.attr_timeout = seconds_to_keep(node, *probe, seconds);
+  return attributes;
+}
+
 Attributes FileAttributes::of_new(Node& node, const EntryStat& created) {
   {
     codec::MutexLock lock(node.mutex);
     node.known = created;
   }
-  node.pages.told_size(created.size);
+  node.pages.end_of_file().tell(created.size);
   return describe(node, created);
 }
 
@@ -171,7 +175,7 @@ codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat&
     // The write-back notifies the kernel of changes behind the mount.
     show_uncommitted(*writer, probe);
     probe.damage.reset();
-    node.pages.told_size(probe.size);
+    node.pages.end_of_file().tell(probe.size);
     return probe;
   }
   if (probe.damage) {
@@ -197,16 +201,19 @@ Attributes FileAttributes::describe(const Node& node, const EntryStat& probe) {
   attributes.node = node.id;
   attributes.status = probe.status;
   attributes.damage = probe.damage;
+  attributes.may_have_changed = probe.identity.racy;
+  attributes.names_on_disk = probe.status.st_nlink;
   const std::shared_ptr<Node> parent = mount_.nodes.find(mount_.nodes.parent_of(node.id));
   const bool name_watched = parent && parent->watched.load(std::memory_order_acquire);
-  // The watcher's notifications reach the kernel with a delay. Directories tolerate this. A program that has changed,
-  // removed or replaced a file must see that at once, unless attr_timeout or entry_timeout is given.
   const bool is_directory = probe.kind == EntryKind::directory;
   const bool is_watched_directory = is_directory && node.watched.load(std::memory_order_acquire);
   attributes.attr_timeout =
       is_watched_directory ? mount_.options.kernel_cache.attr_timeout.value_or(kDirectoryTimeout) : 0;
-  if (name_watched && (is_directory || notices_.keeps_names()))
-    attributes.entry_timeout = mount_.options.kernel_cache.entry_timeout.value_or(kDirectoryTimeout);
+  if (name_watched && (is_directory || notices_.keeps_names())) {
+    const bool sees_all = parent->sees_all.load(std::memory_order_acquire);
+    const double otherwise = is_directory ? kDirectoryTimeout : sees_all ? kFileTimeout : 0;
+    attributes.entry_timeout = mount_.options.kernel_cache.entry_timeout.value_or(otherwise);
+  }
   attributes.status.st_ino = shown_inode(node);
   if (node_files_.is_made_up_root(node)) {
     show_made_up_root(attributes.status);
@@ -270,16 +277,31 @@ void FileAttributes::show_made_up_root(struct stat& status) {
   status.st_ctim = file->st_ctim;
 }
 
-double FileAttributes::attribute_seconds(const EntryStat& probe, Node& node) const {
-  if (!mount_.options.kernel_cache.attr_timeout) return 0;
+double FileAttributes::begin_answer(Node& node) const {
+  // Not for a symbolic link, whose shown target depends on other files, nor for a file that is being written, which
+  // changes with each commit.
+  if (!is_container(node.kind) && node.kind != EntryKind::plain) return 0;
   const std::shared_ptr<Node> directory = mount_.nodes.find(mount_.nodes.parent_of(node.id));
-  bool watched = directory && directory->watched.load(std::memory_order_acquire);
-  if (node.kind == EntryKind::sparse_frame) watched = watched && node.watched.load(std::memory_order_acquire);
-  // 0 for a file with a second name, by which it may change unnoticed, for a symbolic link, whose shown target depends
-  // on other files, and for a file that is being written, which changes with each commit.
-  const bool is_reported = is_container(node.kind) || node.kind == EntryKind::plain;
+  if (!directory || !directory->watched.load(std::memory_order_acquire) || write_back_of(node)) return 0;
+  {
+    // The kernel may write the file itself, by a map, which neither it nor the system reports.
+    codec::MutexLock lock(node.mutex);
+    if (!node.open_plain.backing.expired()) return 0;
+  }
+  // The files of a sparse frame lie in a directory of their own, of the same filesystem.
+  if (node.kind == EntryKind::sparse_frame) node_files_.watch(node);
+  if (node.kind == EntryKind::sparse_frame && !node.watched.load(std::memory_order_acquire)) return 0;
+  const double otherwise = directory->sees_all.load(std::memory_order_acquire) ? kFileTimeout : 0;
+  const double seconds = mount_.options.kernel_cache.attr_timeout.value_or(otherwise);
+  if (seconds > 0) node.kept.begin_answer();
+  return seconds;
+}
+
+double FileAttributes::seconds_to_keep(Node& node, const EntryStat& probe, double seconds) const {
+  // A file may change unnoticed by a second name; a damaged one shows no size.
   const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
-  return watched && is_reported && has_one_name && !write_back_of(node) ? *mount_.options.kernel_cache.attr_timeout : 0;
+  const bool may_keep = has_one_name && !probe.damage && !write_back_of(node);
+  return may_keep && node.kept.answered(probe.identity) ? seconds : 0;
 }
 
 }  // namespace cframefs::fs

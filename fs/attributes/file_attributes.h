@@ -32,12 +32,16 @@ class FileAttributes {
   /// Changes attributes. `handle`: an open handle of the node, or nullptr.
   codec::Result<Attributes> change(NodeId id, FileHandle* handle, const AttributeChanges& changes,
                                    const Caller& caller = {}, ChangePermit& permit = free_permit());
+  /// As of(), without `handle`, for a node that was just looked up: fails only if the file cannot be examined.
+  codec::Result<Attributes> of_entered(Node& node);
   /// Examines the node's file on disk, which must still have the node's name.
   codec::Result<EntryStat> probe_node(Node& node);
   /// Records and returns the attributes of a file that the mount has just created. No handle of it is open.
   Attributes of_new(Node& node, const EntryStat& created);
-  /// Returns the attributes that follow from a probe.
-  Attributes describe(const Node& node, const EntryStat& probe);
+  /// Makes the kernel look up all names again, if it may keep some, before it takes the caller's answer.
+  void forget_names() {
+    if (notices_.keeps_names()) notices_.forget_names_now();
+  }
   /// Returns the inode number that the node shows.
   static std::uint64_t shown_inode(const Node& node);
 
@@ -52,8 +56,13 @@ class FileAttributes {
   codec::Result<void> guard_set_ids(Node& node, const AttributeChanges& changes, ChangePermit& permit);
   /// Fills in the rights and times of the one file, as those of a directory.
   void show_made_up_root(struct stat& status);
-  /// Returns how long the kernel may cache the attributes of a file that it knows.
-  double attribute_seconds(const EntryStat& probe, Node& node) const;
+  /// Returns the attributes that follow from a probe. The kernel must not keep those of a file.
+  Attributes describe(const Node& node, const EntryStat& probe);
+  /// Returns how long the kernel may use the attributes of a file, 0 if not all changes of them are reported. Called
+  /// before the file is examined.
+  double begin_answer(Node& node) const;
+  /// Returns the same for what was found.
+  double seconds_to_keep(Node& node, const EntryStat& probe, double seconds) const;
   /// As of(), but succeeds for a container that cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
 

@@ -34,6 +34,19 @@ class KernelNotices {
   bool wait(Notifier::Lane lane, NodeId id, std::chrono::milliseconds patience) {
     return notifier_.wait(lane, id, patience);
   }
+  /// Makes the kernel look up all names again before it takes the caller's answer. The message waits for nothing.
+  void forget_names_now() {
+    // Counted first: a listing that begins now tells of the names after the change.
+    names_forgotten_.fetch_add(1);
+    kernel_->invalidate_all_entries();
+  }
+  /// The same, without waiting for the message to be sent.
+  void forget_names() {
+    names_forgotten_.fetch_add(1);
+    post(Notifier::Lane::attributes, 0, "", [this] { kernel_->invalidate_all_entries(); });
+  }
+  /// Returns how often these were called.
+  std::uint64_t names_forgotten() const { return names_forgotten_.load(); }
   /// Returns the kernel's interface, for tasks.
   KernelInvalidator& kernel() const { return *kernel_; }
   /// Returns true if the kernel may cache names of files.
@@ -43,6 +56,7 @@ class KernelNotices {
   Notifier notifier_;
   KernelInvalidator* kernel_ = nullptr;
   std::atomic<bool> keeps_names_{false};
+  std::atomic<std::uint64_t> names_forgotten_{0};
 };
 
 }  // namespace cframefs::fs

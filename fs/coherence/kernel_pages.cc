@@ -20,6 +20,7 @@ constexpr std::chrono::milliseconds kDropTimeout{250};
 void KernelPages::enter(FileHandle& handle, const PageCacheState::Opening& opening) {
   const PageCacheState::Opened opened = handle.node->pages.opened(opening);
   handle.counted = true;
+  handle.opened_state = opening.file;
   handle.direct = opened.direct;
   handle.keep_pages = opened.keep_pages;
   handle.same_state = opened.same_state;
@@ -29,6 +30,10 @@ void KernelPages::enter(FileHandle& handle, const PageCacheState::Opening& openi
 void KernelPages::confirm_open(FileHandle& handle) {
   if (!handle.open_unconfirmed.load(std::memory_order_relaxed)) return;
   if (handle.open_unconfirmed.exchange(false)) handle.node->pages.open_confirmed();
+}
+
+bool KernelPages::may_be_short(Node& node, std::uint64_t at, std::uint64_t size, std::uint64_t begun) {
+  return node.pages.end_of_file().may_be_short({at, size, begun, node.id}, notices_.kernel().gate());
 }
 
 void KernelPages::leave(FileHandle& handle) {
@@ -94,6 +99,8 @@ void KernelPages::drop_around_reads(const std::shared_ptr<Node>& node) {
 
 void KernelPages::wait_for_drop(const Node& node) {
   static_cast<void>(notices_.wait(Lane::pages, node.id, kDropTimeout));
+  // The kernel ignores an answer that crosses a notification.
+  static_cast<void>(notices_.wait(Lane::attributes, node.id, kDropTimeout));
 }
 
 void KernelPages::drop_head(const Node& node, const frame::FlatView& view) {

@@ -1,6 +1,8 @@
 #include "fs/coherence/source_changes.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "frame/io/system_version.h"
 
@@ -12,8 +14,8 @@ using Lane = Notifier::Lane;
 }  // namespace
 
 void SourceChanges::changed(const Watcher::Change& change) {
-  if ((change.everything || change.entry) && notices_.keeps_names())
-    notices_.post(Lane::attributes, 0, "", [this] { notices_.kernel().invalidate_all_entries(); });
+  if (notices_.keeps_names() && (change.everything || (change.entry && misleads({change.directory, change.name}))))
+    notices_.forget_names();
   if (change.everything) return notices_.post(Lane::changes, 0, "", [this] { lost_track(); });
   const auto directory = mount_.nodes.find(change.directory);
   if (directory && directory->kind == EntryKind::sparse_frame) {
@@ -28,8 +30,8 @@ void SourceChanges::changed(const Watcher::Change& change) {
   for (const auto& node : mount_.nodes.at_place(place.directory, place.name)) {
     if (node->kind == EntryKind::directory) {
       is_directory = true;
-    } else if (!is_own_change(*node, place)) {
-      look_into_change(node);
+    } else {
+      if (!is_own_change(*node, place)) look_into_change(node);
     }
   }
   // The kernel looks up names of files each time, or was just told to forget them.
@@ -40,13 +42,15 @@ void SourceChanges::changed(const Watcher::Change& change) {
 bool SourceChanges::is_own_change(Node& node, const DirEntry& place) {
   // A file that is being written changes with each commit; its write-back compares more than the version. And only a
   // directory of this machine never keeps the watcher waiting.
-  if (mount_.options.kernel_cache.attr_timeout || write_back_of(node) ||
-      !mount_.watcher.names().follows(place.directory))
-    return false;
+  if (write_back_of(node) || !mount_.watcher.names().follows(place.directory)) return false;
   const auto directory = mount_.directories.open(place.directory);
   if (!directory) return false;
   const auto status = mount_.files.status_at((*directory)->handle(), place.name);
-  return status && node.is_at(*status) && node.pages.is_own(frame::version_of(*status));
+  if (!status || !node.is_at(*status)) return false;
+  const frame::FileVersion version = frame::version_of(*status);
+  if (!node.pages.is_own(version)) return false;
+  forget_kept(node, version);
+  return true;
 }
 
 void SourceChanges::lost_track() {
@@ -54,11 +58,13 @@ void SourceChanges::lost_track() {
     const auto node = mount_.nodes.find(id);
     if (!node) continue;
     node->pages.lost_track();
+    if (node->kept.take()) late_answers_.forget(id);
     bool is_open = false;
     {
       codec::MutexLock lock(node->mutex);
       const auto lives = [](const auto& file) { return !file.expired(); };
-      is_open = lives(node->open_frame) || std::any_of(node->opened.begin(), node->opened.end(), lives);
+      const auto& plain = node->open_plain.descriptors;
+      is_open = lives(node->open_frame) || std::any_of(plain.begin(), plain.end(), lives);
     }
     // A file that is not open has no read for which the notification could wait.
     if (is_open) {
@@ -71,11 +77,7 @@ void SourceChanges::lost_track() {
 
 void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
   notices_.post(Lane::changes, node->id, "", [this, node] {
-    if (is_changed_behind(*node)) {
-      pages_.drop_pages(node);
-    } else if (mount_.options.kernel_cache.attr_timeout && node->kind != EntryKind::sparse_frame) {
-      notices_.kernel().forget_attributes(node->id);
-    }
+    if (is_changed_behind(*node)) pages_.drop_pages(node);
   });
 }
 
@@ -104,23 +106,68 @@ bool SourceChanges::lies_at(Node& node, const DirEntry& at) {
 }
 
 void SourceChanges::forget_directory(NodeId directory) {
-  notices_.post(Lane::attributes, directory, "", [this, directory] { notices_.kernel().invalidate_inode(directory); });
+  notices_.post(Lane::attributes, directory, "", [this, directory] { late_answers_.forget(directory); });
+}
+
+void SourceChanges::forget_kept(Node& node, const std::optional<frame::FileVersion>& now) {
+  // A notification that is not needed does harm: the kernel ignores an answer that crosses it, and then goes by the
+  // size that it had before.
+  if ((now && node.kept.are_of(*now)) || !node.kept.take()) return;
+  // At once: after an open has told the kernel, the notification would be one that is not needed.
+  until_there_is_memory([&] { late_answers_.forget(node.id); });
+}
+
+bool SourceChanges::misleads(const DirEntry& place) {
+  // Only a directory of this machine never keeps the watcher waiting.
+  if (!mount_.watcher.names().follows(place.directory) || place.name.empty()) return true;
+  if (NameMapper::is_temporary(place.name)) return false;
+  if (!is_as_known(place)) return true;
+  // An entry that appears or vanishes can also change the name under which another one shows.
+  bool has_others = !mount_.nodes.at_place(place.directory, place.name + std::string(NameMapper::kLockSuffix)).empty();
+  const auto note = [&](const std::string& stored) -> codec::Result<EntryKind> {
+    has_others = has_others || (stored != place.name && !mount_.nodes.at_place(place.directory, stored).empty());
+    return EntryKind::none;
+  };
+  const NameMapper& rules = mount_.tree.rules();
+  const std::string name = NameMapper::in_mount(place.name);
+  for (const std::string& shown : std::set<std::string>{name, rules.short_name_of(name, EntryKind::frame),
+                                                        rules.short_name_of(name, EntryKind::packed_array)})
+    static_cast<void>(rules.resolve_shown(shown, note));
+  return has_others;
+}
+
+bool SourceChanges::is_as_known(const DirEntry& place) {
+  const auto nodes = mount_.nodes.at_place(place.directory, place.name);
+  if (nodes.empty()) return true;
+  const auto directory = mount_.directories.open(place.directory);
+  if (!directory) return false;
+  const auto status = mount_.files.status_at((*directory)->handle(), place.name);
+  return status && std::all_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node->is_at(*status); });
 }
 
 bool SourceChanges::is_changed_behind(Node& node) {
   if (const std::shared_ptr<WriteBack> writer = write_back_of(node)) {
     // The write-back notifies the kernel itself of changes that it has not made.
     static_cast<void>(writer->refresh());
+    forget_kept(node);
     return false;
   }
-  // Not during a change by the mount itself.
-  codec::MutexLock own(node.change_mutex);
-  codec::SharedLock names(mount_.names);
-  const auto at = node_files_.held_name_of(node);
-  if (!at) return true;
-  auto probe = mount_.tree.probe_entry(at->handle(), at->name);
-  if (!probe) return true;
-  return node.pages.reported(probe->identity) == PageCacheState::Drop::pages;
+  std::optional<frame::FileVersion> now;
+  bool is_changed = true;
+  {
+    // Not during a change by the mount itself.
+    codec::MutexLock own(node.change_mutex);
+    codec::SharedLock names(mount_.names);
+    const auto at = node_files_.held_name_of(node);
+    const codec::Result<EntryStat> probe =
+        at ? mount_.tree.probe_entry(at->handle(), at->name) : codec::Failure(at.error());
+    if (probe) {
+      now = probe->identity;
+      is_changed = node.pages.reported(*now) == PageCacheState::Drop::pages;
+    }
+  }
+  forget_kept(node, now);
+  return is_changed;
 }
 
 }  // namespace cframefs::fs

@@ -7,17 +7,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "fs/coherence/kernel_notices.h"
 #include "fs/coherence/kernel_pages.h"
+#include "fs/coherence/late_answers.h"
 #include "fs/mount/node_files.h"
 
 namespace cframefs::fs {
 
 class SourceChanges {
  public:
-  SourceChanges(MountContext& mount, NodeFiles& node_files, KernelNotices& notices, KernelPages& pages)
-      : mount_(mount), node_files_(node_files), notices_(notices), pages_(pages) {}
+  SourceChanges(MountContext& mount, NodeFiles& node_files, KernelNotices& notices, KernelPages& pages,
+                LateAnswers& late_answers)
+      : mount_(mount), node_files_(node_files), notices_(notices), pages_(pages), late_answers_(late_answers) {}
 
   /// Posts the notifications that follow from a change.
   void changed(const Watcher::Change& change);
@@ -26,6 +29,12 @@ class SourceChanges {
   /// Called after the watcher has missed changes.
   void lost_track();
   void forget_directory(NodeId directory);
+  /// Makes the kernel forget the attributes of a file, if it may keep others than those of the version `now`.
+  void forget_kept(Node& node, const std::optional<frame::FileVersion>& now = std::nullopt);
+  /// Returns true if a name that the kernel may keep leads elsewhere after a change of the entry at `place`.
+  bool misleads(const DirEntry& place);
+  /// Returns true if the nodes that the table has at `place` are there on disk.
+  bool is_as_known(const DirEntry& place);
   /// Makes the kernel forget a name whose entry has changed, unless the mount has changed it itself.
   void forget_moved(const DirEntry& place) EXCLUDES(mount_.changes);
   /// Returns true if the node is on disk at `place`, or the table has it at another place.
@@ -41,6 +50,7 @@ class SourceChanges {
   NodeFiles& node_files_;
   KernelNotices& notices_;
   KernelPages& pages_;
+  LateAnswers& late_answers_;
 };
 
 }  // namespace cframefs::fs

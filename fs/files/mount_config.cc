@@ -45,10 +45,12 @@ std::string auto_text(std::uint64_t size) {
   return size == 0 ? "auto" : std::to_string(size);
 }
 
-/// Returns the line of a timeout; without a value it differs between directories and files.
+/// Returns the line of a timeout; without a value it differs between directories and files, and where not all changes
+/// are reported.
 std::string timeout_line(const char* name, const std::optional<double>& seconds) {
   return seconds ? fmt::format("{}={}\n", name, *seconds)
-                 : fmt::format("# {}: {} for directories, 0 for files\n", name, kDirectoryTimeout);
+                 : fmt::format("# {}: {} for directories, {} for files that are watched\n", name, kDirectoryTimeout,
+                               kFileTimeout);
 }
 
 /// Returns the line of an option that has no value unless it is given; `otherwise` says what holds then.

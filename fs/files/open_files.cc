@@ -34,8 +34,11 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
   if (writes) {
     if (auto writable = mount_.check_writable("open"); !writable) return codec::Failure(writable.error());
   }
+  // The kernel then looks up the name once more.
+  if (!node_files_.is_of_its_kind(node)) return codec::stale("it is of another kind now");
   auto opened =
       is_container(node.kind) ? frames_.open(std::move(handle), flags, {}) : plain_.open(std::move(handle), flags);
+  if (opened && (flags & O_TRUNC) != 0) (*opened)->node->pages.end_of_file().set(0);
   if (opened && writes && mount_.options.shown.are_set()) {
     if (auto cleared = clear_set_ids(**opened); !cleared) {
       release(std::move(*opened));
@@ -60,6 +63,7 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
   mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
   const Stopwatch watch(mount_.statistics.read_time);
   KernelPages::confirm_open(handle);
+  const std::uint64_t begun = handle.node->pages.end_of_file().begin_read();
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
     reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
   }
@@ -67,6 +71,8 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
                                                                        : plain_.read(handle, at, length, reply));
   if (!done) return done;
   reply.coalesce(mount_.read_path.pool());
+  if (holds_pages && reply.size() < length && !pages_.may_be_short(*handle.node, at, reply.size(), begun))
+    return codec::io_error(EIO, "read", "the file has just become smaller");
   mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
   note_traffic(handle, {reply.size(), 0});
   if (holds_pages && handle.frame) frames_.note_pages_read(handle, at, reply);
@@ -130,8 +136,10 @@ codec::Result<void> OpenFiles::allocate(FileHandle& handle, int mode, std::uint6
 }
 
 codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
-  return is_container(node.kind) ? frames_.resize(node, handle, size, permit)
-                                 : plain_.resize(node, handle, size, permit);
+  auto done =
+      is_container(node.kind) ? frames_.resize(node, handle, size, permit) : plain_.resize(node, handle, size, permit);
+  if (done) node.pages.end_of_file().set(size);
+  return done;
 }
 
 codec::Result<void> OpenFiles::flush(FileHandle& handle) {

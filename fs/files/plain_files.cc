@@ -37,8 +37,8 @@ codec::Result<std::unique_ptr<FileHandle>> PlainFiles::open(std::unique_ptr<File
     if (!S_ISREG(status->st_mode)) return codec::stale("another file has replaced it");
     KernelPages::enter(*handle, {frame::version_of(*status), writes});
     codec::MutexLock lock(node.mutex);
-    std::erase_if(node.opened, [](const auto& opened) { return opened.expired(); });
-    node.opened.push_back(handle->file);
+    std::erase_if(node.open_plain.descriptors, [](const auto& opened) { return opened.expired(); });
+    node.open_plain.descriptors.push_back(handle->file);
   }
   if (writes && (flags & O_TRUNC) != 0) {
     if (auto cut = resize(node, handle.get(), 0, free_permit()); !cut) {

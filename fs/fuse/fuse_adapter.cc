@@ -37,6 +37,12 @@ constexpr const char* kNoAcls = "this kernel does not support ACLs on FUSE mount
 constexpr int kSweeps = 3;
 constexpr auto kSweepPause = std::chrono::milliseconds(30);
 
+/// Returns whether the kernel may keep names of files: only if it can forget them without waiting.
+bool keeps_names(const MountOptions& options, std::uint32_t protocol) {
+  constexpr std::uint32_t kForgetsNames = 44;  // Linux 6.16
+  return protocol >= kForgetsNames && options.kernel_cache.entry_timeout.value_or(kFileTimeout) > 0;
+}
+
 void on_init(void* userdata, fuse_conn_info* connection) {
   // The daemon sends replies from its buffers with one writev; splicing them through a pipe is slower.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
@@ -49,7 +55,7 @@ void on_init(void* userdata, fuse_conn_info* connection) {
   // With READDIRPLUS a listing looks up each of its entries. If names are valid for no time, the kernel asks for each
   // that it uses once more.
   const MountOptions& options = static_cast<FuseAdapter*>(userdata)->filesystem().options();
-  if (options.kernel_cache.entry_timeout.value_or(0) == 0)
+  if (!keeps_names(options, connection->proto_minor))
     connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
   // The source's modes and ACLs decide access; the umask applies only if there is no default ACL.
   constexpr auto kAccess = static_cast<unsigned>(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);

@@ -60,6 +60,7 @@ void on_opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
 }
 
 void on_releasedir(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
+  until_there_is_memory([&] { this_filesystem().directories().names_arrived(*from_kernel<DirectoryHandle>(info)); });
   this_adapter().directories().remove(from_kernel<DirectoryHandle>(info));
   reply_errno(request, 0);
 }
@@ -149,10 +150,11 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
     const char* name = listing.name(i);
     fuse_entry_param entry{};
     entry.attr.st_mode = listing.mode(i);
-    // An entry that was removed since is listed without attributes, as readdir(3) allows.
+    // An entry that was removed since is listed without attributes, as readdir(3) allows. So are the first entries: the
+    // kernel asks for attributes at the beginning of each listing, and later if a program uses those of the entries.
     to.entered.reserve(to.entered.size() + 1);
-    auto found = i < 2 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
-                       : or_no_memory([&] { return filesystem.names().lookup(node, name); });
+    auto found = i < 2 || offset == 0 ? codec::Result<Attributes>(codec::io_error(ENOENT, "lookup"))
+                                      : or_no_memory([&] { return filesystem.names().lookup(node, name); });
     if (found) {
       entry = entry_of(*found);
     } else {
@@ -173,6 +175,7 @@ codec::Result<void> add_entries(fuse_req_t request, const Listing& listing, fuse
 
 void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, fuse_file_info* info) {
   const Listing listing{this_filesystem(), *from_kernel<DirectoryHandle>(info)};
+  listing.filesystem.directories().names_arrived(listing.directory);
   const codec::Turns::Turn turn = listing.take_turn();
   EntryBuffer entries{std::vector<char>(size), 0, {}};
   if (auto added = add_names(request, listing, offset, entries); !added) return reply_error(request, added.error());
@@ -182,6 +185,8 @@ void on_readdir(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t
 void on_readdirplus(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
   Filesystem& filesystem = this_filesystem();
   const Listing listing{filesystem, *from_kernel<DirectoryHandle>(info)};
+  filesystem.directories().names_arrived(listing.directory);
+  if (offset > 0) filesystem.directories().begin_names(listing.directory);
   const codec::Turns::Turn turn = listing.take_turn();
   EntryBuffer entries{std::vector<char>(size), 0, {}};
   if (auto added = add_entries(request, listing, node, offset, entries); !added)

@@ -117,9 +117,12 @@ void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     return reply_error(request, passed.error());
   }
   const bool is_passed = (*handle)->backing && (*handle)->backing->has_id();
-  const bool fresh = is_passed ? !(*handle)->same_state : !(*handle)->keep_pages;
+  const bool is_same = is_passed ? (*handle)->same_state && !(*handle)->writable : (*handle)->keep_pages;
+  // The attributes that the kernel keeps may belong to an older state, and those of a file that the kernel writes
+  // itself are not kept from now on. A notification of attributes never waits.
+  const bool fresh = !is_same || !(*handle)->node->kept.are_of((*handle)->opened_state);
+  if (fresh) (*handle)->node->kept.take();
   fill_open(adapter, info, std::move(*handle));
-  // The size cached by the kernel belongs to an older state. A notification of attributes never waits.
   if (fresh) until_there_is_memory([&] { adapter.kernel().forget_attributes(node); });
   if (reply_with([&] { return reply_opened(request, *info); }) == -ENOENT)
     try_in_memory([&] { close_handle(adapter, info); });

@@ -1,5 +1,6 @@
 #include "fs/fuse/kernel_notifications.h"
 
+#include <cerrno>
 #include <chrono>
 
 #include <linux/fuse.h>
@@ -38,16 +39,22 @@ void KernelNotifications::notify(const std::function<void()>& tell) {
   done_.notify_all();
 }
 
+int KernelNotifications::notify_inode(NodeId node, std::int64_t at, std::int64_t length) {
+  int result = 0;
+  notify([&] { gate().pass(node, [&] { result = fuse_lowlevel_notify_inval_inode(session_, node, at, length); }); });
+  return result;
+}
+
 void KernelNotifications::invalidate_inode(NodeId node) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, 0, 0); });
+  notify_inode(node, 0, 0);
 }
 
 void KernelNotifications::forget_range(NodeId node, std::uint64_t at, std::uint64_t length) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, static_cast<off_t>(at), static_cast<off_t>(length)); });
+  notify_inode(node, static_cast<std::int64_t>(at), static_cast<std::int64_t>(length));
 }
 
-void KernelNotifications::forget_attributes(NodeId node) {
-  notify([&] { fuse_lowlevel_notify_inval_inode(session_, node, -1, 0); });
+bool KernelNotifications::forget_attributes(NodeId node) {
+  return notify_inode(node, -1, 0) != -ENOENT;
 }
 
 bool KernelNotifications::invalidate_all_entries() {

@@ -24,10 +24,11 @@ class KernelNotifications final : public KernelInvalidator {
   void invalidate_inode(NodeId node) override;
   void forget_range(NodeId node, std::uint64_t at, std::uint64_t length) override;
   void invalidate_entry(NodeId parent, const std::string& name) override;
-  void forget_attributes(NodeId node) override;
+  bool forget_attributes(NodeId node) override;
   bool invalidate_all_entries() override;
 
  private:
+  int notify_inode(NodeId node, std::int64_t at, std::int64_t length);
   /// Calls `tell` unless the session has ended, because its descriptor may be another file by then.
   void notify(const std::function<void()>& tell);
 

@@ -37,8 +37,8 @@ codec::Result<void> pass_to_kernel(FuseAdapter& adapter, FileHandle& handle, int
   Node& node = *handle.node;
   {
     codec::MutexLock lock(node.mutex);
-    handle.backing = node.backing.lock();
-    if (!handle.backing) node.backing = handle.backing = adapter.backing().add(file->number);
+    handle.backing = node.open_plain.backing.lock();
+    if (!handle.backing) node.open_plain.backing = handle.backing = adapter.backing().add(file->number);
   }
   if (!handle.backing->has_id()) return {};
   node.pages.passed();

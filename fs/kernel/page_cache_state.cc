@@ -74,17 +74,11 @@ PageCacheState::Drop PageCacheState::closed(bool wrote) {
 PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::FileVersion& file,
                                                   std::uint64_t size) {
   codec::MutexLock lock(mutex_);
-  const bool resized = told_size_ != size;
-  told_size_ = size;
+  const bool resized = told_size_.tell(size);
   const bool is_same = state_ == file && (trusted_ || !state_.may_hide_changes());
   if (!counts(look) || pages_ == Pages::unknown || is_same) return Drop::nothing;
   adopt_foreign(file);
   return resized ? Drop::nothing : drop();
-}
-
-void PageCacheState::told_size(std::uint64_t size) {
-  codec::MutexLock lock(mutex_);
-  told_size_ = size;
 }
 
 PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame::FileVersion& file) {

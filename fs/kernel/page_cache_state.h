@@ -19,6 +19,7 @@
 #include "codec/base/mutex.h"
 #include "frame/io/file_version.h"
 #include "fs/kernel/page_drops.h"
+#include "fs/kernel/told_size.h"
 
 namespace cframefs::fs {
 
@@ -69,8 +70,6 @@ class PageCacheState {
   /// Records that stat(2) reports `size` to the kernel. A kernel that sees another size than before drops the pages
   /// itself.
   Drop seen_by_stat(const Look& look, const frame::FileVersion& file, std::uint64_t size);
-  /// Records that stat(2) reports `size` for a file whose write-back knows the version of the backing file.
-  void told_size(std::uint64_t size);
   /// Records that a read has found this version of the backing file.
   Drop seen_by_read(const Look& look, const frame::FileVersion& file);
   /// Records a change that the watcher has reported, after which the backing file has this version. REQUIRES: no change
@@ -98,6 +97,9 @@ class PageCacheState {
   PageDrops& drops() { return drops_; }
   const PageDrops& drops() const { return drops_; }
 
+  /// Returns the size that the kernel was told.
+  ToldSize& end_of_file() { return told_size_; }
+
   /// Returns whether the range of a write that has just been made must be dropped. `unconfirmed`: open_confirmed() has
   /// not been called for the handle that wrote.
   bool must_drop_after_write(bool unconfirmed) const;
@@ -117,7 +119,7 @@ class PageCacheState {
   frame::FileVersion last_own_ GUARDED_BY(mutex_);  // the version that the last change by the mount has left
   bool trusted_ GUARDED_BY(mutex_) = false;         // no change within the timestamp of state_ has been missed
   bool damaged_ GUARDED_BY(mutex_) = false;         // a read of state_ has failed
-  std::uint64_t told_size_ GUARDED_BY(mutex_) = 0;
+  ToldSize told_size_;
   unsigned writers_ GUARDED_BY(mutex_) = 0;       // handles that can write
   unsigned unconfirmed_ GUARDED_BY(mutex_) = 0;   // handles whose open may not have dropped pages yet
   unsigned changing_ GUARDED_BY(mutex_) = 0;      // changes by the mount that are in progress

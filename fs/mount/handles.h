@@ -35,6 +35,8 @@ struct Attributes {
   double attr_timeout = 0;             // seconds
   double entry_timeout = 0;            // seconds
   std::optional<codec::Error> damage;  // why the container cannot be opened: then the uncompressed size is not known
+  bool may_have_changed = false;       // since, with the same timestamp
+  nlink_t names_on_disk = 1;           // hard links, where st_nlink shows one
 };
 
 struct FileHandle {
@@ -56,6 +58,7 @@ struct FileHandle {
   std::unique_ptr<ReadAhead> ahead;                                 // frames only
 
   // For the reply to open; `direct` for writes, too.
+  frame::FileVersion opened_state;
   bool keep_pages = false;  // the kernel's pages of this file are still valid
   bool same_state = false;  // so are its attributes
   bool direct = false;      // reads and writes bypass the kernel's pages
@@ -64,6 +67,8 @@ struct FileHandle {
 struct DirectoryHandle {
   std::shared_ptr<Node> node;
   HeldDirectory directory;  // null: the control directory
+  /// KernelNotices::names_forgotten() + 1 when the last answer with names to keep was begun; 0: they have arrived.
+  std::atomic<std::uint64_t> names_told_at{0};
   codec::Mutex mutex;
   std::vector<ShownEntry> entries GUARDED_BY(mutex);  // of the last list()
   bool is_listed GUARDED_BY(mutex) = false;

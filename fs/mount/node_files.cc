@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 
+#include "frame/io/system_version.h"
 #include "fs/util/no_memory.h"
 
 namespace cframefs::fs {
@@ -55,7 +56,7 @@ NodeFiles::SharedFile NodeFiles::held_file(Node& node) {
     if (status && node.is_at(*status)) return file;
   }
   codec::MutexLock lock(node.mutex);
-  for (const auto& opened : node.opened) {
+  for (const auto& opened : node.open_plain.descriptors) {
     if (auto file = opened.lock()) return file;
   }
   return nullptr;
@@ -91,6 +92,23 @@ codec::Result<NodeFiles::SharedFile> NodeFiles::open_by_name(const Node& node, i
   return file;
 }
 
+bool NodeFiles::is_of_its_kind(Node& node) {
+  const auto place = mount_.nodes.place_of(node.id);
+  if (!place || !mount_.tree.kind_depends_on_content(place->name) || write_back_of(node)) return true;
+  EntryStat known;
+  {
+    codec::MutexLock lock(node.mutex);
+    known = node.known;
+  }
+  codec::SharedLock names(mount_.names);
+  const auto at = held_name_of(node);
+  if (!at) return true;
+  const auto status = mount_.files.status_at(at->handle(), at->name);
+  if (status && known.kind == node.kind && known.identity.still_matches(frame::version_of(*status))) return true;
+  const auto now = mount_.tree.probe_entry(at->handle(), at->name);
+  return !now || now->kind == node.kind;
+}
+
 void NodeFiles::watch(Node& directory) {
   if (directory.watched.load(std::memory_order_acquire)) return;
   if (mount_.root_is_file && directory.id == kRootNode) return;
@@ -100,8 +118,9 @@ void NodeFiles::watch(Node& directory) {
   if (!opened) return;
   const auto descriptor = mount_.files.system_descriptor((*opened)->handle());
   const bool is_on_disk = descriptor && descriptor->is_of_file;
-  if (!is_on_disk || mount_.watcher.watch(descriptor->number, directory.id))
-    directory.watched.store(true, std::memory_order_release);
+  if (is_on_disk && !mount_.watcher.watch(descriptor->number, directory.id)) return;
+  directory.sees_all.store(is_on_disk && mount_.watcher.names().follows(directory.id), std::memory_order_release);
+  directory.watched.store(true, std::memory_order_release);
 }
 
 void NodeFiles::forget(NodeId node, std::uint64_t lookups) {

@@ -47,6 +47,9 @@ class NodeFiles {
   /// Opens the node's file, by its name or, after the mount has removed or replaced that, by a descriptor that a
   /// program has open. stale: another file has its name now, or no program has it open.
   codec::Result<SharedFile> open_file(Node& node, int flags) EXCLUDES(mount_.names);
+  /// Returns false if the file is of another kind now than its node, where that depends on its content. The kernel may
+  /// have kept the name since before the content changed.
+  bool is_of_its_kind(Node& node) EXCLUDES(mount_.names);
   /// Has the watcher report changes of the directory, unless that is impossible.
   void watch(Node& directory);
   /// Removes look-ups of the kernel. With the last one, the node's directory is neither held nor watched any more.

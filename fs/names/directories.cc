@@ -49,11 +49,18 @@ bool Directories::is_large(const DirectoryHandle& handle) {
 
 std::uint64_t Directories::shown_inode(const DirectoryHandle& handle, const StoredEntry& entry) {
   // Prefer the node's number: a commit may have changed the inode of the backing file.
-  for (const auto& node : mount_.nodes.at_place(handle.node->id, entry.name)) {
-    if (node->kind == entry.kind) return FileAttributes::shown_inode(*node);
+  if (mount_.nodes.has_other_numbers()) {
+    for (const auto& node : mount_.nodes.at_place(handle.node->id, entry.name)) {
+      if (node->kind == entry.kind) return FileAttributes::shown_inode(*node);
+    }
   }
   const std::uint64_t inode = mount_.nodes.number_for(handle.node->device, entry.inode);
   return is_container(entry.kind) ? inode | InodeNumbers::kView : inode;
+}
+
+void Directories::names_arrived(DirectoryHandle& handle) {
+  const std::uint64_t told_at = handle.names_told_at.exchange(0);
+  if (told_at != 0 && told_at != notices_.names_forgotten() + 1) notices_.forget_names();
 }
 
 std::uint64_t Directories::own_inode(const DirectoryHandle& handle) {

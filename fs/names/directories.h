@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "fs/coherence/kernel_notices.h"
 #include "fs/mount/handles.h"
 #include "fs/mount/node_files.h"
 
@@ -14,7 +15,8 @@ namespace cframefs::fs {
 
 class Directories {
  public:
-  Directories(MountContext& mount, NodeFiles& node_files) : mount_(mount), node_files_(node_files) {}
+  Directories(MountContext& mount, NodeFiles& node_files, KernelNotices& notices)
+      : mount_(mount), node_files_(node_files), notices_(notices) {}
 
   codec::Result<std::unique_ptr<DirectoryHandle>> open(NodeId id);
   /// Reads the current entries into the handle.
@@ -27,12 +29,18 @@ class Directories {
   static std::uint64_t own_inode(const DirectoryHandle& handle);
   /// Returns the inode number of the parent directory.
   std::uint64_t parent_inode(const DirectoryHandle& handle) const;
+  /// Called before a listing that tells the kernel names to keep.
+  void begin_names(DirectoryHandle& handle) const { handle.names_told_at = notices_.names_forgotten() + 1; }
+  /// Called at the next request of the handle: the kernel has entered the names by then. Has it look them up again if
+  /// it was told so meanwhile, because it takes the names of a listing for ones that it has asked for since.
+  void names_arrived(DirectoryHandle& handle);
   /// fsync(2) of a directory.
   codec::Result<void> sync(NodeId id);
 
  private:
   MountContext& mount_;
   NodeFiles& node_files_;
+  KernelNotices& notices_;
 };
 
 }  // namespace cframefs::fs

@@ -55,12 +55,16 @@ codec::Result<Attributes> Lookups::enter_created(const DirEntry& place, const En
   }
   auto entered = or_no_memory([&]() -> codec::Result<Attributes> { return attributes_.of_new(*node, created); });
   if (!entered) node_files_.forget(node->id, 1);
+  if (entered && entered->entry_timeout > 0) node->kept.name_answered();
   return entered;
 }
 
 codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirectory& directory,
                                                  const std::string& name) {
+  const std::uint64_t name_changes = mount_.watcher.name_changes();
   std::shared_ptr<Node> node;
+  DirEntry place{parent, {}};
+  bool was_elsewhere = false;
   {
     // Under mount_.names: a rename in between would enter the node at its old place.
     codec::SharedLock names(mount_.names);
@@ -69,18 +73,35 @@ codec::Result<Attributes> Lookups::lookup_stored(NodeId parent, const HeldDirect
     // While a commit replaces the file, the name belongs to the node of the old file.
     node = committing_at(DirEntry{parent, found->name});
     node = node ? mount_.nodes.enter_again(node->id) : nullptr;
-    if (!node) node = mount_.nodes.enter(parent, found->name, NodeRole::stored, found->stat);
+    if (!node) node = mount_.nodes.enter(parent, found->name, NodeRole::stored, found->stat, &was_elsewhere);
+    place.name = std::move(found->name);
   }
   auto found = or_no_memory([&]() -> codec::Result<Attributes> {
-    auto probe = attributes_.probe_node(*node);
-    if (!probe) return codec::Failure(probe.error());
+    auto entered = attributes_.of_entered(*node);
     // What can be neither removed nor replaced need not have a node: the caller of stat(2) gets the error at once. A
     // frame that has just changed gets one, so that stat(2) and open(2) look once more.
-    if (probe->damage && !probe->identity.racy && mount_.is_read_only()) return codec::Failure(*probe->damage);
-    return attributes_.describe(*node, *probe);
+    if (entered && entered->damage && !entered->may_have_changed && mount_.is_read_only())
+      return codec::Failure(*entered->damage);
+    return entered;
   });
   if (!found) node_files_.forget(node->id, 1);
+  // The kernel may keep the name that the node had before. A call by that name would act on the new one.
+  if (was_elsewhere && node->kept.take_name()) attributes_.forget_names();
+  if (found) limit_name(*node, place, name_changes, *found);
   return found;
+}
+
+void Lookups::limit_name(Node& node, const DirEntry& place, std::uint64_t name_changes, Attributes& found) const {
+  if (found.entry_timeout == 0) return;
+  if (node.kind != EntryKind::directory && node.kind != EntryKind::sparse_frame) {
+    // A node has one place, so that a call on a file with several names must look up the one that it uses.
+    if (found.names_on_disk > 1) found.entry_timeout = 0;
+    node.kept.name_answered();
+    const auto now = mount_.nodes.place_of(node.id);
+    if (!now || now->parent != place.directory || now->name != place.name) found.entry_timeout = 0;
+  }
+  // A change that the watcher has looked into meanwhile, without the node at its place, may be one of this name.
+  if (mount_.watcher.name_changes() != name_changes) found.entry_timeout = 0;
 }
 
 std::shared_ptr<Node> Lookups::committing_at(const DirEntry& place) const {

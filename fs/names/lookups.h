@@ -27,6 +27,9 @@ class Lookups {
 
  private:
   codec::Result<Attributes> lookup_stored(NodeId parent, const HeldDirectory& directory, const std::string& name);
+  /// Keeps the kernel from keeping the name, at `place` on disk, if it may lead elsewhere already. `name_changes`: of
+  /// the watcher, before the look-up.
+  void limit_name(Node& node, const DirEntry& place, std::uint64_t name_changes, Attributes& found) const;
   /// Returns the node at a place if its write-back is committing, else nullptr.
   std::shared_ptr<Node> committing_at(const DirEntry& place) const;
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -365,6 +366,8 @@ Result<void> filter_daemon(Unexpected unexpected) {
   filter.permit("ioctl", is(1, TCGETS));
   filter.permit("ioctl", is(1, kOpenBacking));
   filter.permit("ioctl", is(1, kCloseBacking));
+  // Whether a directory folds case.
+  filter.permit("ioctl", is(1, FS_IOC_GETFLAGS));
   filter.permit("prlimit64", is(2, 0));
   return filter.load();
 }

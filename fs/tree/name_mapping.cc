@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <deque>
 #include <unordered_set>
 #include <utility>
 
@@ -20,7 +21,6 @@ using frame::kTemporaryPrefix;
 
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::string_view kNewSuffix = ".b2frame";
-constexpr std::string_view kLockSuffix = ".b2lock";
 constexpr char kEscape = '+';
 
 /// Returns the length of frame::kTemporaryPrefix without its dot if `name` is that stem, any number of `kEscape`, a
@@ -35,8 +35,37 @@ std::size_t reserved_stem(std::string_view name) {
 
 /// The order in which names on disk get a short name that several of them could have.
 bool shorter_first(std::string_view a, std::string_view b) {
-  return std::pair(a.size(), a) < std::pair(b.size(), b);
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
+
+/// Returns the names of all containers if one of the names could be that of a lock file, else none.
+std::unordered_set<std::string> containers_beside_locks(const std::vector<StoredEntry>& entries) {
+  std::unordered_set<std::string> containers;
+  const auto may_be_lock = [](const StoredEntry& entry) {
+    return entry.name.find(NameMapper::kLockSuffix) != std::string::npos;
+  };
+  if (std::none_of(entries.begin(), entries.end(), may_be_lock)) return containers;
+  for (const StoredEntry& entry : entries) {
+    if (is_container(entry.kind)) containers.insert(entry.name);
+  }
+  return containers;
+}
+
+/// Names that are in use. REQUIRES: the strings stay where they are.
+class TakenNames {
+ public:
+  TakenNames(std::size_t count, bool folds_case) : folds_case_(folds_case) { names_.reserve(count); }
+  /// Returns false if the name is in use already.
+  bool take(std::string_view name) {
+    if (!folds_case_) return names_.insert(name).second;
+    return names_.insert(folded_.emplace_back(NameSpelling::folded(std::string(name)))).second;
+  }
+
+ private:
+  const bool folds_case_;
+  std::deque<std::string> folded_;
+  std::unordered_set<std::string_view> names_;
+};
 
 }  // namespace
 
@@ -92,35 +121,43 @@ std::string NameMapper::short_name(const StoredEntry& entry) const {
 }
 
 std::vector<ShownEntry> NameMapper::show(std::vector<StoredEntry> entries, bool folds_case) const {
-  const auto key = [folds_case](const std::string& name) { return folds_case ? NameSpelling::folded(name) : name; };
   std::erase_if(entries,
                 [](const StoredEntry& entry) { return entry.kind == EntryKind::none || is_temporary(entry.name); });
-  std::unordered_set<std::string> containers;
   for (StoredEntry& entry : entries) {
-    entry.name = in_mount(entry.name);
-    if (is_container(entry.kind)) containers.insert(entry.name);
+    if (reserved_stem(entry.name) > 0) entry.name = in_mount(entry.name);
   }
-  const auto is_lock = [&](const std::string& name) { return containers.contains(std::string(locked_name(name))); };
-  std::erase_if(entries, [&](const StoredEntry& entry) { return is_lock(entry.name); });
-  std::sort(entries.begin(), entries.end(),
-            [](const StoredEntry& a, const StoredEntry& b) { return shorter_first(a.name, b.name); });
-
-  // An entry without a short name of its own has its name from the start.
-  std::unordered_set<std::string> taken;
-  for (const StoredEntry& entry : entries) {
-    if (short_name(entry) == entry.name) taken.insert(key(entry.name));
+  const std::unordered_set<std::string> containers = containers_beside_locks(entries);
+  const auto is_lock = [&](const std::string& name) {
+    return !containers.empty() && containers.contains(std::string(locked_name(name)));
+  };
+  std::vector<StoredEntry*> in_order;
+  in_order.reserve(entries.size());
+  for (StoredEntry& entry : entries) {
+    if (!is_lock(entry.name)) in_order.push_back(&entry);
   }
+  std::sort(in_order.begin(), in_order.end(),
+            [](const StoredEntry* a, const StoredEntry* b) { return shorter_first(a->name, b->name); });
   std::vector<ShownEntry> shown;
-  shown.reserve(entries.size());
-  for (StoredEntry& entry : entries) {
-    std::string name = short_name(entry);
+  shown.reserve(in_order.size());
+  for (StoredEntry* const entry : in_order) {
+    std::string name = short_name(*entry);
+    shown.push_back({std::move(name), std::move(*entry)});
+  }
+
+  TakenNames taken(shown.size(), folds_case);
+  // An entry without a short name of its own has its name from the start.
+  for (const ShownEntry& entry : shown) {
+    if (entry.shown == entry.stored.name) taken.take(entry.shown);
+  }
+  for (ShownEntry& entry : shown) {
+    if (entry.shown == entry.stored.name) continue;
     // No entry gets the name of a lock file: no look-up would find it.
-    if (name != entry.name && (is_lock(name) || !taken.insert(key(name)).second)) {
-      name = entry.name;
-      taken.insert(key(name));
-    }
-    entry.name = on_disk(entry.name);
-    shown.push_back({std::move(name), std::move(entry)});
+    if (!is_lock(entry.shown) && taken.take(entry.shown)) continue;
+    entry.shown = entry.stored.name;
+    taken.take(entry.shown);
+  }
+  for (ShownEntry& entry : shown) {
+    if (reserved_stem(entry.stored.name) > 0) entry.stored.name = on_disk(entry.stored.name);
   }
   return shown;
 }

@@ -59,6 +59,9 @@ struct ShownEntry {
 
 class NameMapper {
  public:
+  /// The suffix that the lock file of a frame has beside the frame's name.
+  static constexpr std::string_view kLockSuffix = ".b2lock";
+
   /// `npy_as_array`: a new file x.npy is stored as x.b2nd. REQUIRES: then names are stripped and arrays show as .npy.
   explicit NameMapper(Names names, ArrayView arrays = ArrayView::npy, bool npy_as_array = false)
       : names_(names), arrays_(arrays), npy_as_array_(npy_as_array) {}

@@ -32,7 +32,8 @@ std::shared_ptr<Node> NodeTable::find(NodeId id) const {
   return found == places_.end() ? nullptr : found->second.node;
 }
 
-std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe) {
+std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe,
+                                       bool* was_elsewhere) {
   const Key key{probe.status.st_dev, probe.entry_inode, probe.kind, role};
   codec::MutexLock lock(mutex_);
   const auto known = by_key_.find(key);
@@ -46,6 +47,7 @@ std::shared_ptr<Node> NodeTable::enter(NodeId parent, const std::string& name, N
     unplace(place, id);
     place.parent = parent;
     place.name = std::move(new_name);
+    if (was_elsewhere != nullptr) *was_elsewhere = true;
   }
   ++place.lookups;
   return place.node;
@@ -80,6 +82,9 @@ std::shared_ptr<Node> NodeTable::enter_new(const Key& key, const DirEntry& at, c
     by_place_.erase(placed);
     throw;
   }
+  const auto directory = places_.find(at.directory);
+  const bool is_of_its_device = directory != places_.end() && directory->second.node->device == node->device;
+  if (!is_of_its_device || node->shown_inode != numbers_.shown(node->device, node->inode)) has_other_numbers_ = true;
   ++next_;
   most_ = std::max(most_, places_.size());
   return node;
@@ -172,7 +177,7 @@ codec::Result<std::string> NodeTable::path_of(NodeId id) const {
 std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std::string& name) const {
   codec::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Node>> nodes;
-  auto [begin, end] = by_place_.equal_range(std::pair(parent, name));
+  auto [begin, end] = by_place_.equal_range(std::pair(parent, std::string_view(name)));
   for (auto entry = begin; entry != end; ++entry)
     nodes.push_back(places_.at(entry->second).node);
   return nodes;
@@ -245,6 +250,7 @@ void NodeTable::change_inode(const Node& node, std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
   auto found = places_.find(node.id);
   if (found == places_.end()) return;
+  has_other_numbers_ = true;
   // Allocate first: nothing has changed if that fails.
   kept_numbers_.try_emplace(node.shown_inode, node.id);
   forget_key(node.id);

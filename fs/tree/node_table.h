@@ -16,12 +16,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "codec/base/mutex.h"
 #include "fs/kernel/backing_files.h"
+#include "fs/kernel/kept_answers.h"
 #include "fs/kernel/page_cache_state.h"
 #include "fs/read/frame_snapshot.h"
 #include "fs/read/reads_under_way.h"
@@ -35,6 +37,12 @@ using NodeId = std::uint64_t;
 inline constexpr NodeId kRootNode = 1;
 
 enum class NodeRole : std::uint8_t { stored, control_directory, control_file };
+
+/// What the handles of a file of no known kind share.
+struct OpenPlainFile {
+  std::vector<std::weak_ptr<const frame::Descriptor>> descriptors;
+  std::weak_ptr<const BackingFile> backing;  // of a file that is passed through to the kernel
+};
 
 struct Node {
   Node(NodeId number, NodeRole r, EntryKind k) : id(number), role(r), kind(k) {}
@@ -50,8 +58,10 @@ struct Node {
     return file.st_dev == device && file.st_ino == inode.load(std::memory_order_relaxed);
   }
   std::atomic<bool> watched{false};     // directories: changes of entries are reported
+  std::atomic<bool> sees_all{false};    // directories: the system reports each change
   std::atomic<int> stale_preambles{0};  // arrays: drops of the array header that are not carried out yet
   PageCacheState pages;                 // what the kernel may cache of the file
+  KeptAnswers kept;                     // files: what the kernel may keep of answers
   ReadsUnderWay reads;                  // reads for which the kernel has locked pages of the file
 
   /// Held while the mount itself changes the file, so that its own change is not taken for another program's. Taken
@@ -59,8 +69,7 @@ struct Node {
   codec::Mutex change_mutex;
   codec::Mutex mutex;
   EntryStat known GUARDED_BY(mutex);  // the last status read from disk; without what only a write-back knows
-  std::vector<std::weak_ptr<const frame::Descriptor>> opened GUARDED_BY(mutex);  // descriptors of handles
-  std::weak_ptr<const BackingFile> backing GUARDED_BY(mutex);    // shared by the handles of a passed-through file
+  OpenPlainFile open_plain GUARDED_BY(mutex);
   std::unique_ptr<const std::string> target GUARDED_BY(mutex);   // of a link that was read; it never changes
   std::weak_ptr<OpenFrame> open_frame GUARDED_BY(mutex);         // shared by its handles
   std::weak_ptr<const FrameSnapshot> current GUARDED_BY(mutex);  // the snapshot that was opened last
@@ -102,7 +111,9 @@ class NodeTable {
 
   std::shared_ptr<Node> find(NodeId id) const;
   /// Returns the node of this file, which is made if there is none, and counts one look-up. Updates its place.
-  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe);
+  /// `was_elsewhere`: set to whether it had another one.
+  std::shared_ptr<Node> enter(NodeId parent, const std::string& name, NodeRole role, const EntryStat& probe,
+                              bool* was_elsewhere = nullptr);
   /// Removes the place of nodes whose file is gone: its inode number belongs to `created`, a file that the mount has
   /// just made. The kernel must not take what it keeps of the gone file for the new one's.
   void retire(const EntryStat& created);
@@ -125,6 +136,8 @@ class NodeTable {
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
   InodeNumbers& numbers() { return numbers_; }
+  /// Returns true if some node shows another number than number_for() gives for its directory's device and its inode.
+  bool has_other_numbers() const { return has_other_numbers_.load(std::memory_order_relaxed); }
   /// Returns the inode number to show for a file that has no node.
   std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
 
@@ -146,6 +159,16 @@ class NodeTable {
     std::uint64_t lookups = 0;
   };
 
+  /// Compares without a copy of the name.
+  struct PlaceOrder {
+    using is_transparent = void;
+    template <class One, class Other>
+    bool operator()(const One& one, const Other& other) const {
+      const int names = one.first == other.first ? std::string_view(one.second).compare(other.second) : 0;
+      return names < 0 || (names == 0 && one.first < other.first);
+    }
+  };
+
   static Key key_of(const Node& node);
   std::uint64_t free_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
   std::shared_ptr<Node> enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) REQUIRES(mutex_);
@@ -156,6 +179,7 @@ class NodeTable {
   void forget_key(NodeId id) REQUIRES(mutex_);
 
   InodeNumbers numbers_;
+  std::atomic<bool> has_other_numbers_{false};
   mutable codec::Mutex mutex_;
   // Inode numbers that nodes still show after change_inode(). On disk the same numbers may belong to other files.
   std::unordered_map<std::uint64_t, NodeId> kept_numbers_ GUARDED_BY(mutex_);
@@ -163,7 +187,7 @@ class NodeTable {
   std::size_t most_ GUARDED_BY(mutex_) = 0;  // the most nodes since take_shrunk() was true
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);
   std::map<Key, NodeId> by_key_ GUARDED_BY(mutex_);
-  std::multimap<std::pair<NodeId, std::string>, NodeId> by_place_ GUARDED_BY(mutex_);
+  std::multimap<std::pair<NodeId, std::string>, NodeId, PlaceOrder> by_place_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs

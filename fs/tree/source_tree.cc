@@ -182,6 +182,12 @@ codec::Result<struct stat> SourceTree::sparse_status(frame::OpenFile directory, 
   return index;
 }
 
+bool SourceTree::kind_depends_on_content(const std::string& name) const {
+  if (is_single_file() || !may_be_container(name)) return false;
+  return rules_.needs_content_probe(name) || options_.detect == Detect::content ||
+         frame::is_shared_suffix(NameMapper::suffix_of(name));
+}
+
 codec::Result<EntryKind> SourceTree::kind_from(frame::OpenFile directory, const std::string& name, mode_t mode) const {
   const EntryKind kind = kind_of_mode(mode);
   if (kind == EntryKind::symlink) {

@@ -59,6 +59,8 @@ class SourceTree {
   /// As probe(), but takes the values of the container's header from `known` if the file has not changed since.
   codec::Result<EntryStat> revalidate(frame::OpenFile directory, const std::string& name, const EntryStat& known) const;
 
+  /// Returns whether the kind of a file of this name depends on its content.
+  bool kind_depends_on_content(const std::string& name) const;
   /// Returns what probe() returns for an entry that was just created: a file without content, or a frame without data.
   static EntryStat new_entry(EntryKind kind, const struct stat& status, std::int32_t chunksize);
 

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -30,6 +32,17 @@ void add_one(int counter) {
   static_cast<void>(::write(counter, &one, sizeof one));
 }
 
+/// Returns whether the directory may fold case. An event need not spell a name as the directory does.
+bool may_fold_case(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return true;
+  int flags = 0;
+  const bool folds = ::ioctl(directory, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL) != 0;
+  ::close(directory);
+  return folds;
+}
+
 /// Returns whether the system reports each change of names in the directory: no other machine changes what the
 /// filesystem stores, and names are not encrypted, which a key that some program adds changes unreported.
 bool sees_all_changes(int fd) {
@@ -44,7 +57,7 @@ bool sees_all_changes(int fd) {
     case BTRFS_SUPER_MAGIC:
     case TMPFS_MAGIC:
     case OVERLAYFS_SUPER_MAGIC:  // its layers must not change beneath it
-      return true;
+      return !may_fold_case(fd);
     default:
       return false;
   }
@@ -155,6 +168,7 @@ void Watcher::report() {
   std::optional<std::uint64_t> last;
   for (const auto& [place, entry] : changed) {
     const bool is_repeated = std::exchange(last, place.first) == place.first;
+    if (entry) ++name_changes_;
     reporter_(Change{place.first, place.second, entry, false, is_repeated});
   }
   if (lost) report_loss();

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -54,6 +55,9 @@ class Watcher {
   void catch_up() EXCLUDES(order_, mutex_);
   /// Returns true if the directory is known to have no entry `name` on disk now.
   bool lacks(std::uint64_t directory, const std::string& name);
+  /// Returns the number of changes of entries that were reported, counted before the report: an answer that tells of a
+  /// name, and during which the number has changed, may be of the state before.
+  std::uint64_t name_changes() const { return name_changes_.load(); }
   /// Returns the names in the watched directories.
   WatchedNames& names() { return names_; }
 
@@ -69,7 +73,10 @@ class Watcher {
   /// Returns early if the watcher is stopped.
   void pause_until(Clock::time_point time) const;
   void report() EXCLUDES(mutex_);
-  void report_loss() const { reporter_(Change{0, "", false, true, false}); }
+  void report_loss() {
+    ++name_changes_;
+    reporter_(Change{0, "", false, true, false});
+  }
   void take_events(std::size_t length) REQUIRES(order_) EXCLUDES(mutex_);
   void take_event(std::size_t at) REQUIRES(order_, mutex_);
   void lose_track() EXCLUDES(mutex_);
@@ -80,6 +87,7 @@ class Watcher {
   int wake_ = -1;   // written to when the watcher stops
   int taken_ = -1;  // written to when catch_up() has taken events while the thread waits for them
   std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> name_changes_{0};
   std::thread thread_;
   codec::Mutex order_;  // held from the read of events until the names know them
   std::vector<char> buffer_ GUARDED_BY(order_);

@@ -21,7 +21,10 @@ enum class Names : std::uint8_t { strip, keep };
 using ArrayView = frame::ArrayForm;
 enum class Detect : std::uint8_t { suffix, content };
 
-inline constexpr double kDirectoryTimeout = 1.0;  // seconds
+// Seconds for which the kernel may use attributes and names, unless the watcher reports a change: of directories, and
+// of files in directories of which the system reports each change.
+inline constexpr double kDirectoryTimeout = 1.0;
+inline constexpr double kFileTimeout = 60.0;
 // Seconds for which the kernel may use the attributes of a file that a program has just created: most programs ask for
 // them at once.
 inline constexpr double kCreatedTimeout = 0.01;
@@ -46,8 +49,9 @@ struct KernelCacheOptions {
   bool fill_pages = true;   // the kernel reads the rest of a block that requests touch again
   bool passthrough = true;  // the kernel reads and writes passed-through files itself, where it can
   // Seconds for which the kernel may cache attributes and names in watched directories. None: kDirectoryTimeout for
-  // directories, 0 for files. A number holds for both; a change by another program is then visible when the watcher has
-  // reported it, shortly afterwards, instead of at the next call.
+  // directories, kFileTimeout for files, 0 where the system does not report each change. A number holds for all that
+  // can be watched. A change by another program is visible when the watcher has reported it, shortly afterwards; with 0
+  // at the next call.
   std::optional<double> attr_timeout;
   std::optional<double> entry_timeout;
 };

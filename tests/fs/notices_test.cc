@@ -38,8 +38,9 @@ class GatedKernel final : public KernelInvalidator {
   void invalidate_entry(NodeId parent, const std::string& /*name*/) override {
     note(parent, [](Told& /*told*/) {});
   }
-  void forget_attributes(NodeId node) override {
+  bool forget_attributes(NodeId node) override {
     note(node, [](Told& told) { ++told.attributes; });
+    return true;
   }
   /// Of the pages of a file that hold these bytes.
   void hold(NodeId node, std::uint64_t begin = 0, std::uint64_t end = UINT64_MAX) {

@@ -34,6 +34,11 @@ class CountingKernel final : public KernelInvalidator {
     ++nodes;
     if (node != kRootNode) ++files;
   }
+  /// Of a directory, the kernel is told to forget nothing else.
+  bool forget_attributes(NodeId node) override {
+    if (node == kRootNode) ++nodes;
+    return true;
+  }
   void invalidate_entry(NodeId /*parent*/, const std::string& name) override {
     codec::MutexLock lock(mutex_);
     names_.insert(name);

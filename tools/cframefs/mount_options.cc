@@ -238,9 +238,9 @@ const std::array kOptions = {
     OptionSpec{"log", "FILE|syslog", "where messages go (-f: standard error, else syslog)", set_log},
     OptionSpec{"sandbox", "auto|off|strict", "give up the rights that serving does not need (auto)", set_sandbox},
     OptionSpec{"log_level", "error|warning|info|debug", "the least important messages to log (info)", set_log_level},
-    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may cache attributes (directories 1, files 0)",
+    OptionSpec{"attr_timeout", "SECONDS", "how long the kernel may keep attributes (directories 1, files 60)",
                set_attr_timeout},
-    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may cache names (directories 1, files 0)",
+    OptionSpec{"entry_timeout", "SECONDS", "how long the kernel may keep names (directories 1, files 60)",
                set_entry_timeout},
 };
 

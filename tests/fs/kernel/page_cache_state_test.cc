@@ -243,7 +243,7 @@ TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenStatReportsAnotherSize) 
 
 TEST_F(PageCacheStateTest, TheSizeReportedForAWriterIsTheKernelsSize) {
   open_and_confirm(state(1));
-  pages_.told_size(300);
+  pages_.end_of_file().tell(300);
   EXPECT_EQ(stat(state(2), 300), Drop::pages);
 }
 

@@ -73,6 +73,18 @@ class Attributes(unittest.TestCase):
         self.fails(errno.ENOENT, os.setxattr, self.mount / "missing", "user.a", b"x")
         self.fails(errno.EOPNOTSUPP, os.setxattr, self.paths[0], "nothing.a", b"x")
 
+    def test_a_label_of_a_kernel_without_selinux(self):
+        # semantics: X13
+        if os.path.exists("/sys/fs/selinux/enforce") or os.geteuid() != 0:
+            self.skipTest("the kernel answers itself, or labels cannot be set")
+        for path in self.paths:
+            with self.subTest(path=path):
+                self.fails(errno.EOPNOTSUPP, os.getxattr, path, "security.selinux")
+                os.setxattr(path, "security.selinux", b"some:label")
+                self.assertEqual(os.getxattr(path, "security.selinux"), b"some:label")
+                os.removexattr(path, "security.selinux")
+                self.fails(errno.EOPNOTSUPP, os.getxattr, path, "security.selinux")
+
     def test_as_many_and_as_long_as_the_source_takes(self):
         """generic/020: the bounds are those of the source, and what it has taken is listed and read."""
         # semantics: X1

@@ -91,6 +91,8 @@ class WhileOneIsHeld(unittest.TestCase):
 
 
 class Others(WhileOneIsHeld):
+    options = ("attr_timeout=0",)
+
     def test_are_seen_at_once_and_exactly(self):
         files = [self.open(str(number)) for number in range(SMALL)]
         for number, file in enumerate(files):
@@ -139,6 +141,8 @@ class OthersThatTheKernelKeeps(WhileOneIsHeld):
 
 
 class TheOneThatIsHeld(WhileOneIsHeld):
+    options = ("attr_timeout=0",)
+
     def test_shows_no_older_state(self):
         # semantics: F1
         held = self.open("held")

@@ -89,14 +89,16 @@ class Reading(Plain):
 
     def test_a_file_that_becomes_a_frame_while_it_is_open(self):
         (frame, content), = golden_frames(SMALL)
-        mount = self.mount("detect=content", "names=strip")
-        descriptor = self.open(mount / "plain")
-        self.assertEqual(os.pread(descriptor, 10, 0), CONTENT[:10])
-        shutil.copyfile(frame, self.stored)
-        self.assertEqual(read(mount / "plain"), content)
-        self.assertEqual(os.pread(descriptor, SIZE, 0), read(frame))
-        write(self.stored, CONTENT)
-        self.assertEqual(read(mount / "plain"), CONTENT)
+        for passthrough in ("auto", "off"):
+            with self.subTest(passthrough=passthrough), Mount(self.source, "detect=content", "names=strip",
+                                                              "passthrough=" + passthrough) as mount:
+                with open(mount / "plain", "rb", buffering=0) as before:
+                    self.assertEqual(os.pread(before.fileno(), 10, 0), CONTENT[:10])
+                    shutil.copyfile(frame, self.stored)
+                    self.assertEqual(read(mount / "plain"), content)
+                    self.assertEqual(before.read(SIZE) + before.read(), read(frame))
+                    write(self.stored, CONTENT)
+                    self.assertEqual(read(mount / "plain"), CONTENT)
 
     def test_programs_run(self):
         write(self.source + "/script", b"#!/bin/sh\necho it runs\n")

@@ -225,7 +225,7 @@ class Statistics(Directory):
                    "remote_timeout", "remote_index"}
         self.assertEqual(self.option_names() - named, servers & self.option_names())
         for line in ("ro", "cache_size=7340032", "workers=3", "readahead=4194304", "clevel=7", "codec=zstd", "typesize=auto",
-                     "stats=on", "fsname=some", "names=strip", "# attr_timeout: 1 for directories, 0 for files"):
+                     "stats=on", "fsname=some", "names=strip", "# attr_timeout: 1 for directories, 60 for files that are watched"):
             self.assertIn(line, lines)
         self.assertIn(f"# source: {self.source}", lines)
 

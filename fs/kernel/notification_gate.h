@@ -1,0 +1,53 @@
+// Keeps notifications about an inode away from an answer to a read that they must not cross: the kernel does not take
+// the end of a file from an answer that a notification overtakes before the reading program runs again (ToldSize).
+//
+// Thread safety: internally synchronised; a leaf in the lock order. Callers of settle() and pass() wait for the times
+// given here only. Ownership: plain values.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/base/mutex.h"
+
+namespace cframefs::fs {
+
+class NotificationGate {
+ public:
+  /// For how long no notification follows an answer: the program that waits for it is scheduled by then.
+  static constexpr std::chrono::milliseconds kQuietTime{5};
+  static constexpr std::chrono::milliseconds kLongestSettling{40};
+
+  /// Waits until no notification has begun or ended for kQuietTime, for kLongestSettling at most. Returns the number of
+  /// these events so far.
+  std::uint64_t settle(std::uint64_t inode) EXCLUDES(mutex_);
+  /// Lets no notification about the inode begin for kQuietTime. Returns false if there were events since `events`.
+  bool keep_quiet(std::uint64_t inode, std::uint64_t events) EXCLUDES(mutex_);
+
+  /// Calls `send`, which sends a notification about the inode.
+  template <typename Send>
+  void pass(std::uint64_t inode, const Send& send) EXCLUDES(mutex_) {
+    begin(inode);
+    send();
+    end(inode);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// For the inodes that share a remainder.
+  struct Slot {
+    std::uint64_t events = 0;
+    Clock::time_point quiet_until;
+  };
+
+  void begin(std::uint64_t inode) EXCLUDES(mutex_);
+  void end(std::uint64_t inode) EXCLUDES(mutex_);
+  Slot& slot_of(std::uint64_t inode) REQUIRES(mutex_) { return slots_[inode % slots_.size()]; }
+
+  codec::Mutex mutex_;
+  std::array<Slot, 64> slots_ GUARDED_BY(mutex_);
+};
+
+}  // namespace cframefs::fs

@@ -1,0 +1,84 @@
+// Each transition of told_size.h.
+#include "fs/kernel/told_size.h"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+namespace cframefs::fs {
+namespace {
+
+constexpr std::uint64_t kInode = 7;
+
+class ToldSizeTest : public ::testing::Test {
+ protected:
+  ToldSizeTest() { size_.tell(100); }
+  /// Reads up to `end`, without another read or a notification meanwhile.
+  bool read(std::uint64_t end) { return size_.may_be_short({end - 10, 10, size_.begin_read(), kInode}, gate_); }
+
+  ToldSize size_;
+  NotificationGate gate_;
+};
+
+TEST_F(ToldSizeTest, TellsWhetherTheSizeIsAnother) {
+  EXPECT_FALSE(size_.tell(100));
+  EXPECT_TRUE(size_.tell(99));
+  EXPECT_TRUE(size_.tell(101));
+}
+
+TEST_F(ToldSizeTest, AReadEndsWhereTheKernelKnowsTheEnd) {
+  EXPECT_TRUE(read(100));
+  EXPECT_TRUE(read(200));
+}
+
+TEST_F(ToldSizeTest, AReadThatEndsBeforeFailsOnce) {
+  EXPECT_FALSE(read(50));
+  EXPECT_TRUE(read(50));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, ASmallerSizeThatWasToldMayHaveBeenIgnored) {
+  size_.tell(50);
+  EXPECT_FALSE(read(50));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, TheKernelKnowsTheSizeOfItsOwnTruncation) {
+  size_.set(50);
+  EXPECT_FALSE(size_.tell(50));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, AReadBehindTheEndFailsAndSettlesNothing) {
+  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
+  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
+  EXPECT_FALSE(read(50));
+  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, AReadThatBeganBeforeAnotherFailedFails) {
+  const std::uint64_t begun = size_.begin_read();
+  EXPECT_FALSE(read(50));
+  EXPECT_FALSE(size_.may_be_short({40, 10, begun, kInode}, gate_));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, AReadDuringANotificationFails) {
+  EXPECT_FALSE(read(50));
+  gate_.pass(kInode, [] {});
+  EXPECT_FALSE(read(50));
+  gate_.pass(kInode + 1, [] {});
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, ANotificationWaitsUntilTheReaderHasTakenTheAnswer) {
+  EXPECT_FALSE(read(50));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(read(50));
+  gate_.pass(kInode, [] {});
+  EXPECT_GE(std::chrono::steady_clock::now() - before, NotificationGate::kQuietTime);
+}
+
+}  // namespace
+}  // namespace cframefs::fs
