@@ -12,7 +12,7 @@ namespace {
 // A listing costs about as much for four names as one look at the disk.
 constexpr std::size_t kNamesForALook = 4;
 // Times as many looks until a directory is listed that could not be.
-constexpr std::size_t kPatience = 8;
+constexpr std::size_t kListingBackoff = 8;
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
 std::uint64_t random_seed() {
@@ -95,7 +95,7 @@ void WatchedNames::end_listing(std::uint64_t directory, std::uint64_t number, co
   Directory& listed = found->second;
   if (names == nullptr || names_ + names->size() > kMostNames) {
     drop_names(listed);
-    listed.worthwhile = names == nullptr ? kPatience * listed.worthwhile : kNever;
+    listed.worthwhile = names == nullptr ? kListingBackoff * listed.worthwhile : kNever;
     return;
   }
   for (const std::string& name : *names) {
