@@ -3,9 +3,10 @@
 
     random_bench.py --cframefs PROGRAM --cframe PROGRAM --client PROGRAM [--size MIB] [--rounds N] [--only REGEX] [--json FILE]
 
-Method. Float32 data (512 MiB) are stored as frames and as squashfs images with blocks of 128 KiB, by lz4 and by zstd. A
-round measures each subject once, in random order, each in a fresh mount, with the stored file in the page cache: the
-first 400 reads by one job and by four, then reads for 3 seconds. Subjects: this mount with fill_pages on and off,
+Method. Float32 data (512 MiB) are stored as frames, with the default blocks and with those of --tune=random, and as
+squashfs images with blocks of 128 KiB, by lz4 and by zstd. The ratios of both come first. A round measures each subject
+once, in random order, each in a fresh mount, with the stored file in the page cache: the first 400 reads by one job and
+by four, then reads for 3 seconds. Subjects: this mount with fill_pages on and off, and with frames of --tune=random;
 squashfuse, and the squashfs of the kernel. The last work has the memory of reader and mount limited to a quarter of the
 file (memory cgroup, version 1), from its beginning on. The table has medians, in reads for each second, and the ratio
 of fill_pages=on to each other subject.
@@ -45,21 +46,26 @@ class Bench:
         subprocess.run([arguments.client, "generate", f"--size={self.size}", "--kind=field", data / "x"], check=True)
         self.images = {}
         for codec in CODECS:
-            subprocess.run([arguments.cframe, "pack", f"--codec={codec}", "--typesize=4", data / "x",
-                            self.frames / f"{codec}.b2frame"], check=True, stdout=subprocess.DEVNULL)
+            for name, tune in ((codec, ()), (codec + "-random", ("--tune=random",))):
+                subprocess.run([arguments.cframe, "pack", "--quiet", f"--codec={codec}", "--typesize=4", *tune, data / "x",
+                                self.frames / f"{name}.b2frame"], check=True, stdout=subprocess.DEVNULL)
             image = self.images[codec] = work / f"{codec}.squashfs"
             if shutil.which("mksquashfs"):
                 subprocess.run(["mksquashfs", data, image, "-comp", codec, "-b", "128K", "-quiet", "-no-progress"],
                                check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(data)
+        os.sync()
+        stored = {path.name: path.stat().st_size for path in [*self.frames.iterdir(), *self.images.values()] if path.exists()}
+        print("ratios: " + ", ".join(f"{name} {self.size / size:.2f}" for name, size in stored.items()))
 
     @contextlib.contextmanager
     def mounted(self, subject, codec, before):
         """The path of the file in a fresh mount; none: the subject is not installed."""
         if subject.startswith("cframefs"):
-            option = "fill_pages=" + subject.split()[1]
+            kind = subject.split()[1]
+            option = "fill_pages=" + ("off" if kind == "off" else "on")
             command = [*before, self.arguments.cframefs, "-f", "-o", f"ro,{option}", self.frames, self.view]
-            name = codec
+            name = codec + ("-random" if kind == "random" else "")
         elif subject == "squashfuse" and shutil.which("squashfuse_ll") and self.images[codec].exists():
             command = [*before, "squashfuse_ll", "-f", self.images[codec], self.view]
             name = "x"
@@ -129,7 +135,7 @@ class Bench:
             return self.rate(subject, codec, ("--jobs=1", "--seconds=10"), group)
 
 
-SUBJECTS = ("cframefs on", "cframefs off", "squashfuse", "kernel")
+SUBJECTS = ("cframefs on", "cframefs off", "cframefs random", "squashfuse", "kernel")
 
 
 def main():
