@@ -32,8 +32,10 @@ void KernelPages::confirm_open(FileHandle& handle) {
   if (handle.open_unconfirmed.exchange(false)) handle.node->pages.open_confirmed();
 }
 
-bool KernelPages::may_be_short(Node& node, std::uint64_t at, std::uint64_t size, std::uint64_t begun) {
-  return node.pages.end_of_file().may_be_short({at, size, begun, node.id}, notices_.kernel().gate());
+bool KernelPages::may_be_short(Node& node, ToldSize::Read read, std::uint64_t length) {
+  read.inode = node.id;
+  read.is_page = length <= ReadsUnderWay::kPage;
+  return node.pages.end_of_file().may_be_short(read, notices_.kernel().gate());
 }
 
 void KernelPages::leave(FileHandle& handle) {

@@ -26,8 +26,8 @@ class KernelPages {
   static void enter(FileHandle& handle, const PageCacheState::Opening& opening);
   /// Called at a request of the handle, which proves that the kernel has carried out the answer to its open.
   static void confirm_open(FileHandle& handle);
-  /// Returns whether the answer to a read of cached pages may be short. `size`: of the answer; `begun`: from ToldSize.
-  bool may_be_short(Node& node, std::uint64_t at, std::uint64_t size, std::uint64_t begun);
+  /// As ToldSize::may_be_short(), for a read of `length` bytes.
+  bool may_be_short(Node& node, ToldSize::Read read, std::uint64_t length);
   /// Called when the handle is closed.
   void leave(FileHandle& handle);
   /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its

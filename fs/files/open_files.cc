@@ -71,7 +71,7 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
                                                                        : plain_.read(handle, at, length, reply));
   if (!done) return done;
   reply.coalesce(mount_.read_path.pool());
-  if (holds_pages && reply.size() < length && !pages_.may_be_short(*handle.node, at, reply.size(), begun))
+  if (holds_pages && reply.size() < length && !pages_.may_be_short(*handle.node, {at, reply.size(), begun}, length))
     return codec::io_error(EIO, "read", "the file has just become smaller");
   mount_.statistics.bytes_served.fetch_add(reply.size(), std::memory_order_relaxed);
   note_traffic(handle, {reply.size(), 0});
@@ -136,6 +136,8 @@ codec::Result<void> OpenFiles::allocate(FileHandle& handle, int mode, std::uint6
 }
 
 codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
+  // Before, so that a read which is answered after the truncation may find the new end.
+  node.pages.end_of_file().set(size);
   auto done =
       is_container(node.kind) ? frames_.resize(node, handle, size, permit) : plain_.resize(node, handle, size, permit);
   if (done) node.pages.end_of_file().set(size);

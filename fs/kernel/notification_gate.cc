@@ -6,18 +6,16 @@ namespace cframefs::fs {
 
 std::uint64_t NotificationGate::settle(std::uint64_t inode) {
   const auto end = Clock::now() + kLongestSettling;
-  std::uint64_t before = 0;
-  std::uint64_t now = 0;
-  do {
+  for (;;) {
+    Clock::time_point quiet_since;
     {
       codec::MutexLock lock(mutex_);
-      before = slot_of(inode).events;
+      const Slot& slot = slot_of(inode);
+      quiet_since = slot.last + kQuietTime;
+      if (quiet_since <= Clock::now() || Clock::now() >= end) return slot.events;
     }
-    std::this_thread::sleep_for(kQuietTime);
-    codec::MutexLock lock(mutex_);
-    now = slot_of(inode).events;
-  } while (now != before && Clock::now() < end);
-  return now;
+    std::this_thread::sleep_until(quiet_since);
+  }
 }
 
 bool NotificationGate::keep_quiet(std::uint64_t inode, std::uint64_t events) {
@@ -36,7 +34,7 @@ void NotificationGate::begin(std::uint64_t inode) {
       Slot& slot = slot_of(inode);
       quiet_until = slot.quiet_until;
       if (quiet_until <= Clock::now()) {
-        ++slot.events;
+        note_event(slot);
         return;
       }
     }
@@ -46,7 +44,12 @@ void NotificationGate::begin(std::uint64_t inode) {
 
 void NotificationGate::end(std::uint64_t inode) {
   codec::MutexLock lock(mutex_);
-  ++slot_of(inode).events;
+  note_event(slot_of(inode));
+}
+
+void NotificationGate::note_event(Slot& slot) {
+  ++slot.events;
+  slot.last = Clock::now();
 }
 
 }  // namespace cframefs::fs

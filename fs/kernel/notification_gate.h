@@ -20,8 +20,8 @@ class NotificationGate {
   static constexpr std::chrono::milliseconds kQuietTime{5};
   static constexpr std::chrono::milliseconds kLongestSettling{40};
 
-  /// Waits until no notification has begun or ended for kQuietTime, for kLongestSettling at most. Returns the number of
-  /// these events so far.
+  /// Returns once no notification has begun or ended for kQuietTime, after kLongestSettling at most. Returns the number
+  /// of these events so far.
   std::uint64_t settle(std::uint64_t inode) EXCLUDES(mutex_);
   /// Lets no notification about the inode begin for kQuietTime. Returns false if there were events since `events`.
   bool keep_quiet(std::uint64_t inode, std::uint64_t events) EXCLUDES(mutex_);
@@ -39,11 +39,13 @@ class NotificationGate {
   /// For the inodes that share a remainder.
   struct Slot {
     std::uint64_t events = 0;
+    Clock::time_point last;  // event
     Clock::time_point quiet_until;
   };
 
   void begin(std::uint64_t inode) EXCLUDES(mutex_);
   void end(std::uint64_t inode) EXCLUDES(mutex_);
+  static void note_event(Slot& slot);
   Slot& slot_of(std::uint64_t inode) REQUIRES(mutex_) { return slots_[inode % slots_.size()]; }
 
   codec::Mutex mutex_;

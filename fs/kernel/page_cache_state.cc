@@ -15,6 +15,7 @@ void PageCacheState::adopt_foreign(const frame::FileVersion& file) {
   state_ = file;
   trusted_ = false;
   damaged_ = false;
+  told_size_.changed_behind();
   pages_ = writers_ > 0 ? Pages::racing : Pages::held;
 }
 
@@ -44,7 +45,10 @@ PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
     // The kernel drops the pages while writes of other handles may be in flight.
     pages_ = writers_ > 0 ? Pages::racing : Pages::held;
   }
-  if (opening.writes) ++writers_;
+  if (opening.writes) {
+    ++writers_;
+    told_size_.begin_writing();
+  }
   state_ = opening.file;
   // From the first writer on, the mount recognises its own changes exactly. A later open that drops pages because of a
   // racy timestamp could hit a write in flight.
@@ -65,6 +69,7 @@ void PageCacheState::passed() {
 
 PageCacheState::Drop PageCacheState::closed(bool wrote) {
   codec::MutexLock lock(mutex_);
+  if (wrote) told_size_.end_writing();
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
   // No write is in flight any more: one more drop leaves only correct pages.
   pages_ = state_ == frame::FileVersion{} ? Pages::unknown : Pages::held;

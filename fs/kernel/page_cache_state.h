@@ -95,7 +95,6 @@ class PageCacheState {
 
   /// Returns the drops that the transitions have returned. The caller records there which it has carried out.
   PageDrops& drops() { return drops_; }
-  const PageDrops& drops() const { return drops_; }
 
   /// Returns the size that the kernel was told.
   ToldSize& end_of_file() { return told_size_; }

@@ -4,9 +4,10 @@
 // notification about the inode or another short answer. It then shows zeros up to the size that it had. So a read that
 // finds a file that has become smaller fails the first time. The kernel reads such a page once more on its own before a
 // program sees the error, and the NotificationGate keeps that read apart from notifications. A read behind the end of
-// the file, which the kernel sends only if it does not know the end, always fails: it would be the other short answer.
+// the file is sent if the kernel does not know the end, or on a truncation in the mount. While the size is in doubt,
+// and shortly after, only the read of one page may find nothing: readahead would be the other short answer.
 //
-//   agreed ──a smaller size is told, or a read ends before the told size──▶ doubted
+//   agreed ──another program makes the file smaller, or a read ends before the told size──▶ doubted
 //   doubted ──a short read fails──▶ asked ──a short read that began since, without a notification──▶ agreed
 //                                   asked ──another short read──▶ asked
 //
@@ -15,7 +16,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "codec/base/mutex.h"
 #include "fs/kernel/notification_gate.h"
@@ -26,8 +29,15 @@ class ToldSize {
  public:
   /// Records the size that an answer tells. Returns true if the one before told another.
   bool tell(std::uint64_t size);
-  /// Records that the kernel itself has changed the size, for a truncation that has succeeded.
+  /// Records that the kernel itself changes the size. Called before the truncation, and after it.
   void set(std::uint64_t size);
+  /// Records that another program has changed the file.
+  void changed_behind();
+
+  /// Handles that can write are open from the first call to the second one: the kernel knows what they do to the size,
+  /// and any answer may be short.
+  void begin_writing();
+  void end_writing();
 
   /// Called before a read that the kernel takes into its page cache. Returns a number for Read.
   std::uint64_t begin_read() const { return failed_.load(std::memory_order_acquire); }
@@ -36,19 +46,31 @@ class ToldSize {
     std::uint64_t size = 0;   // of the answer, which is shorter than the request
     std::uint64_t begun = 0;  // what begin_read() has returned
     std::uint64_t inode = 0;  // for the gate
+    bool is_page = false;     // the request is for one page
   };
   /// Returns whether the answer to a read that has found the end of the file may be short. If not, the read fails;
   /// the call then takes NotificationGate::kLongestSettling at most.
   bool may_be_short(const Read& read, NotificationGate& gate) EXCLUDES(mutex_);
 
  private:
+  using Clock = std::chrono::steady_clock;
   enum class Doubt : std::uint8_t { agreed, doubted, asked };
+
+  void note_change() REQUIRES(mutex_);
+  void agree(std::uint64_t size) REQUIRES(mutex_);
+  /// Returns whether the read is the kernel's second one after another has failed.
+  bool is_second(const Read& read) const REQUIRES(mutex_);
 
   mutable codec::Mutex mutex_;
   std::uint64_t size_ GUARDED_BY(mutex_) = 0;
   Doubt doubt_ GUARDED_BY(mutex_) = Doubt::agreed;
-  std::uint64_t events_ GUARDED_BY(mutex_) = 0;  // of the gate, when a read last failed
-  std::atomic<std::uint64_t> failed_{0};         // reads that have failed; changed under the mutex
+  unsigned writers_ GUARDED_BY(mutex_) = 0;
+  bool is_lowered_ GUARDED_BY(mutex_) = false;                   // a smaller size was told since the kernel agreed
+  bool is_foreign_ GUARDED_BY(mutex_) = false;                   // another program has changed the file since
+  std::uint64_t events_ GUARDED_BY(mutex_) = 0;                  // of the gate, when a read last failed
+  std::optional<std::uint64_t> page_behind_ GUARDED_BY(mutex_);  // the read that last failed was for this page
+  Clock::time_point settled_ GUARDED_BY(mutex_);                 // until then answers may be on their way
+  std::atomic<std::uint64_t> failed_{0};                         // reads that have failed; changed under the mutex
 };
 
 }  // namespace cframefs::fs

@@ -2,6 +2,7 @@
 #include "fs/kernel/told_size.h"
 
 #include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ class ToldSizeTest : public ::testing::Test {
  protected:
   ToldSizeTest() { size_.tell(100); }
   /// Reads up to `end`, without another read or a notification meanwhile.
-  bool read(std::uint64_t end) { return size_.may_be_short({end - 10, 10, size_.begin_read(), kInode}, gate_); }
+  bool read(std::uint64_t end) { return size_.may_be_short({end - 10, 10, size_.begin_read(), kInode, true}, gate_); }
 
   ToldSize size_;
   NotificationGate gate_;
@@ -37,10 +38,24 @@ TEST_F(ToldSizeTest, AReadThatEndsBeforeFailsOnce) {
   EXPECT_TRUE(read(50));
 }
 
-TEST_F(ToldSizeTest, ASmallerSizeThatWasToldMayHaveBeenIgnored) {
+TEST_F(ToldSizeTest, ASizeThatWasToldAfterAChangeMayHaveBeenIgnored) {
   size_.tell(50);
+  size_.changed_behind();
   EXPECT_FALSE(read(50));
   EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, AChangeThatLeavesTheSizeOrMakesItLargerIsNoDoubt) {
+  size_.changed_behind();
+  size_.tell(150);
+  EXPECT_TRUE(read(150));
+}
+
+TEST_F(ToldSizeTest, AnAnswerMayBeShortWhileThereAreWriters) {
+  size_.begin_writing();
+  EXPECT_TRUE(read(50));
+  size_.end_writing();
+  EXPECT_FALSE(read(50));
 }
 
 TEST_F(ToldSizeTest, TheKernelKnowsTheSizeOfItsOwnTruncation) {
@@ -49,18 +64,31 @@ TEST_F(ToldSizeTest, TheKernelKnowsTheSizeOfItsOwnTruncation) {
   EXPECT_TRUE(read(50));
 }
 
-TEST_F(ToldSizeTest, AReadBehindTheEndFailsAndSettlesNothing) {
-  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
-  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
+TEST_F(ToldSizeTest, AReadBehindTheKnownEndFindsNothing) {
+  EXPECT_TRUE(size_.may_be_short({200, 0, size_.begin_read(), kInode, false}, gate_));
+}
+
+TEST_F(ToldSizeTest, ReadaheadBehindTheEndFailsWhileTheSizeIsInDoubt) {
+  const auto reads_nothing = [&] { return size_.may_be_short({80, 0, size_.begin_read(), kInode, false}, gate_); };
+  EXPECT_FALSE(reads_nothing());
   EXPECT_FALSE(read(50));
-  EXPECT_FALSE(size_.may_be_short({80, 0, size_.begin_read(), kInode}, gate_));
+  EXPECT_FALSE(reads_nothing());
   EXPECT_TRUE(read(50));
+  EXPECT_FALSE(reads_nothing());
+  std::this_thread::sleep_for(NotificationGate::kQuietTime);
+  EXPECT_TRUE(reads_nothing());
+}
+
+TEST_F(ToldSizeTest, TheSecondReadOfAPageBehindTheEndFindsNothing) {
+  const auto reads_nothing = [&] { return size_.may_be_short({80, 0, size_.begin_read(), kInode, true}, gate_); };
+  EXPECT_FALSE(reads_nothing());
+  EXPECT_TRUE(reads_nothing());
 }
 
 TEST_F(ToldSizeTest, AReadThatBeganBeforeAnotherFailedFails) {
   const std::uint64_t begun = size_.begin_read();
   EXPECT_FALSE(read(50));
-  EXPECT_FALSE(size_.may_be_short({40, 10, begun, kInode}, gate_));
+  EXPECT_FALSE(size_.may_be_short({40, 10, begun, kInode, true}, gate_));
   EXPECT_TRUE(read(50));
 }
 

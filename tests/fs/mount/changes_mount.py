@@ -77,11 +77,15 @@ class Shortened(Behind):
                 os.pread(file.fileno(), 10, 0)
                 time.sleep(0.002 * (number % 2))
                 write_in_place(f"{self.source}/{name}", stored[1])
-                # Not readall(), which asks for the size first.
+                # Not readall(), which asks for the size first. The kernel may know the size of the moment between the
+                # truncation and the write.
                 shown = 0
-                while part := os.pread(file.fileno(), 3_000_000, shown):
-                    shown += len(part)
-                self.assertEqual(shown, size, number)
+                try:
+                    while part := os.pread(file.fileno(), 3_000_000, shown):
+                        shown += len(part)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EIO)
+                self.assertLessEqual(shown, size, number)
 
     def test_a_read_shows_no_zeros_behind_the_end_of_a_frame(self):
         # semantics: T1
