@@ -9,8 +9,8 @@
 // read again without that write and stays old. A change by another program always drops them. If handles can write at
 // that moment, each write is followed by a drop of its own range until the last of these handles is closed.
 //
-// Thread safety: internally synchronised; its mutex comes before ToldSize's in the lock order. Ownership: plain values. The caller carries out the
-// drop that a transition returns. Units: bytes.
+// Thread safety: internally synchronised; its mutex comes before ToldSize's in the lock order. Ownership: plain values.
+// The caller carries out the drop that a transition returns. Units: bytes.
 #pragma once
 
 #include <cstdint>
