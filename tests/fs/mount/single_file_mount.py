@@ -79,9 +79,11 @@ class SingleFile(Directory):
                 for frame, content in ((self.other, self.other_content), (self.frame, self.content)):
                     self.put(frame, "new")
                     os.rename(self.source + "/new", self.source + "/x.b2frame")
-                    self.assertEqual(os.stat(path).st_size, len(content))
+                    # An open sees the change at once, stat once the system has reported it.
                     with open(path, "rb") as file:
+                        self.assertEqual(os.fstat(file.fileno()).st_size, len(content))
                         self.assertEqual(file.read(), content)
+                    mounting.wait_for(lambda size=len(content): os.stat(path).st_size == size)
 
 
 if __name__ == "__main__":
