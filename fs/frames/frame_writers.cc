@@ -152,6 +152,7 @@ class FrameWriters::FrameHost final : public WriteBackHost {
 
 codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, const std::shared_ptr<OpenFrame>& frame,
                                                                     const FrameOrigin& origin, FrameLocation place) {
+  mount_.nodes.begin_writing();
   const auto is_blank = [&] {
     const auto status = mount_.files.status(frame->file()->handle());
     return status && S_ISREG(status->st_mode) && status->st_size == 0;

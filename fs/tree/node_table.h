@@ -136,7 +136,10 @@ class NodeTable {
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
   void set_root(std::shared_ptr<Node> node);
   InodeNumbers& numbers() { return numbers_; }
-  /// Returns true if some node shows another number than number_for() gives for its directory's device and its inode.
+  /// Records that a frame is opened for writing. A commit may replace its file before change_inode() tells so.
+  void begin_writing() { has_other_numbers_.store(true, std::memory_order_relaxed); }
+  /// Returns true if some node may show another number than number_for() gives for its directory's device and the inode
+  /// on disk.
   bool has_other_numbers() const { return has_other_numbers_.load(std::memory_order_relaxed); }
   /// Returns the inode number to show for a file that has no node.
   std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
