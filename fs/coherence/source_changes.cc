@@ -1,8 +1,10 @@
 #include "fs/coherence/source_changes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "frame/io/system_version.h"
 
@@ -11,11 +13,13 @@ namespace {
 
 using Lane = Notifier::Lane;
 
+constexpr std::chrono::seconds kLongestCommit{1};
+constexpr std::chrono::milliseconds kCommitPause{1};
+
 }  // namespace
 
 void SourceChanges::changed(const Watcher::Change& change) {
-  if (notices_.keeps_names() && (change.everything || (change.entry && misleads({change.directory, change.name}))))
-    notices_.forget_names();
+  if (notices_.keeps_names()) look_into_name(change);
   if (change.everything) return notices_.post(Lane::changes, 0, "", [this] { lost_track(); });
   const auto directory = mount_.nodes.find(change.directory);
   if (directory && directory->kind == EntryKind::sparse_frame) {
@@ -37,6 +41,33 @@ void SourceChanges::changed(const Watcher::Change& change) {
   // The kernel looks up names of files each time, or was just told to forget them.
   if (change.entry && is_directory)
     notices_.post(Lane::names, place.directory, place.name, [this, place] { forget_moved(place); });
+}
+
+void SourceChanges::look_into_name(const Watcher::Change& change) {
+  const DirEntry place{change.directory, change.name};
+  if (!change.everything && (!change.entry || !misleads(place))) return;
+  if (change.everything) return notices_.forget_names();
+  // Once more if no commit is in progress: one may have ended since the first look.
+  if (!is_committing_at(place)) {
+    if (misleads(place)) notices_.forget_names();
+    return;
+  }
+  // The commit has renamed its new file, and the table does not have it yet. Without need the kernel must not look up
+  // the name: it would forget the node, and with it the number that the node shows.
+  notices_.post(Lane::changes, place.directory, place.name, [this, place] {
+    const auto end = std::chrono::steady_clock::now() + kLongestCommit;
+    while (is_committing_at(place) && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kCommitPause);
+    if (misleads(place)) notices_.forget_names();
+  });
+}
+
+bool SourceChanges::is_committing_at(const DirEntry& place) const {
+  const auto nodes = mount_.nodes.at_place(place.directory, place.name);
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    const auto writer = write_back_of(*node);
+    return writer && writer->status().is_committing;
+  });
 }
 
 bool SourceChanges::is_own_change(Node& node, const DirEntry& place) {

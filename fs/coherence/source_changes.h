@@ -31,6 +31,10 @@ class SourceChanges {
   void forget_directory(NodeId directory);
   /// Makes the kernel forget the attributes of a file, if it may keep others than those of the version `now`.
   void forget_kept(Node& node, const std::optional<frame::FileVersion>& now = std::nullopt);
+  /// Makes the kernel look up names again if one that it may keep leads elsewhere after a change.
+  void look_into_name(const Watcher::Change& change);
+  /// Returns true if a commit replaces the frame at `place`.
+  bool is_committing_at(const DirEntry& place) const;
   /// Returns true if a name that the kernel may keep leads elsewhere after a change of the entry at `place`.
   bool misleads(const DirEntry& place);
   /// Returns true if the nodes that the table has at `place` are there on disk.
