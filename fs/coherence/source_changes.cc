@@ -47,18 +47,18 @@ void SourceChanges::look_into_name(const Watcher::Change& change) {
   const DirEntry place{change.directory, change.name};
   if (!change.everything && (!change.entry || !misleads(place))) return;
   if (change.everything) return notices_.forget_names();
-  // Once more if no commit is in progress: one may have ended since the first look.
-  if (!is_committing_at(place)) {
-    if (misleads(place)) notices_.forget_names();
-    return;
-  }
-  // The commit has renamed its new file, and the table does not have it yet. Without need the kernel must not look up
-  // the name: it would forget the node, and with it the number that the node shows.
+  // The mount itself may be changing the entry: the disk comes before the table. Without need the kernel must not look
+  // up the name: it would forget the node, and with it the number that the node shows.
   notices_.post(Lane::changes, place.directory, place.name, [this, place] {
     const auto end = std::chrono::steady_clock::now() + kLongestCommit;
     while (is_committing_at(place) && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(kCommitPause);
-    if (misleads(place)) notices_.forget_names();
+    bool leads_elsewhere = false;
+    {
+      codec::MutexLock lock(mount_.changes);
+      leads_elsewhere = misleads(place);
+    }
+    if (leads_elsewhere) notices_.forget_names();
   });
 }
 

@@ -32,7 +32,7 @@ class SourceChanges {
   /// Makes the kernel forget the attributes of a file, if it may keep others than those of the version `now`.
   void forget_kept(Node& node, const std::optional<frame::FileVersion>& now = std::nullopt);
   /// Makes the kernel look up names again if one that it may keep leads elsewhere after a change.
-  void look_into_name(const Watcher::Change& change);
+  void look_into_name(const Watcher::Change& change) EXCLUDES(mount_.changes);
   /// Returns true if a commit replaces the frame at `place`.
   bool is_committing_at(const DirEntry& place) const;
   /// Returns true if a name that the kernel may keep leads elsewhere after a change of the entry at `place`.
