@@ -20,7 +20,7 @@ class KernelInvalidator {
   /// Drops attributes, and the pages that hold bytes [at, at + length); length: 1 or more.
   virtual void forget_range(NodeId node, std::uint64_t /*at*/, std::uint64_t /*length*/) { invalidate_inode(node); }
   virtual void invalidate_entry(NodeId parent, const std::string& name) = 0;
-  /// Drops attributes only; never waits. Returns false if the kernel does not know the node.
+  /// Drops attributes only; waits for the gate, and for no request. Returns false if the kernel does not know the node.
   virtual bool forget_attributes(NodeId /*node*/) { return true; }
   /// Drops all names in all directories; never waits. Returns false if the kernel does not support it.
   virtual bool invalidate_all_entries() { return false; }

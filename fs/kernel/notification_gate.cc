@@ -27,13 +27,14 @@ bool NotificationGate::keep_quiet(std::uint64_t inode, std::uint64_t events) {
 }
 
 void NotificationGate::begin(std::uint64_t inode) {
+  const auto end = Clock::now() + kLongestSettling;
   for (;;) {
     Clock::time_point quiet_until;
     {
       codec::MutexLock lock(mutex_);
       Slot& slot = slot_of(inode);
       quiet_until = slot.quiet_until;
-      if (quiet_until <= Clock::now()) {
+      if (quiet_until <= Clock::now() || Clock::now() >= end) {
         note_event(slot);
         return;
       }

@@ -26,7 +26,7 @@ class NotificationGate {
   /// Lets no notification about the inode begin for kQuietTime. Returns false if there were events since `events`.
   bool keep_quiet(std::uint64_t inode, std::uint64_t events) EXCLUDES(mutex_);
 
-  /// Calls `send`, which sends a notification about the inode.
+  /// Calls `send`, which sends a notification about the inode, after the quiet time and kLongestSettling at most.
   template <typename Send>
   void pass(std::uint64_t inode, const Send& send) EXCLUDES(mutex_) {
     begin(inode);

@@ -46,7 +46,7 @@ class Notifier {
   static constexpr std::chrono::milliseconds kStuck{5};
 
   enum class Lane : std::uint8_t {
-    attributes,  // never blocks
+    attributes,  // waits for no request
     names,       // blocks on requests about a directory
     changes,     // examines a change by another program; blocks on changes by the mount itself
     pages,       // all pages but those of reads in progress

@@ -88,13 +88,13 @@ class Shortened(Behind):
                 self.assertLessEqual(shown, size, number)
 
     def test_a_read_shows_no_zeros_behind_the_end_of_a_frame(self):
-        # semantics: T1
+        # semantics: T1, F11
         small, large = sorted(self.frames, key=lambda frame: len(frame[1]))
         self.shorten_while_open("x.b2frame", [pathlib.Path(frame[0]).read_bytes() for frame in (large, small)],
                                 len(small[1]))
 
     def test_a_read_shows_no_zeros_behind_the_end_of_a_plain_file(self):
-        # semantics: T1
+        # semantics: T1, F11
         self.shorten_while_open("plain", [b"a" * 600_000, b"b" * 73_000], 73_000)
 
 
