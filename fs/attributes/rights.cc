@@ -1,6 +1,7 @@
 #include "fs/attributes/rights.h"
 
 #include <cerrno>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,8 @@
 
 #include "frame/cframe/sparse_frame.h"
 #include "frame/io/posix_acl.h"
+#include "frame/io/system_version.h"
+#include "fs/caller/caller_state.h"
 #include "fs/write/mount_changes.h"
 
 namespace cframefs::fs {
@@ -30,23 +33,78 @@ constexpr mode_t with_entering(mode_t rights) {
   return rights | (rights & 0444U) >> 2U | (rights & 0222U) >> 1U;
 }
 
+/// Returns true if the kernel may not know of a change. The system reports changes within milliseconds; more is for a
+/// busy machine. A time ahead of the clock counts, too.
+bool has_just_changed(std::int64_t ctime_ns) {
+  constexpr std::int64_t settled_ns = 10'000'000'000;
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return ctime_ns > now.tv_sec * 1'000'000'000 + now.tv_nsec - settled_ns;
+}
+
+/// Returns true if the caller has the rights as the owner of the file. An ACL does not alter those.
+bool is_permitted_owner(const struct stat& file, const Caller& caller, int rights) {
+  const auto wanted = static_cast<mode_t>(rights) << 6U;
+  return file.st_uid == caller.user && (file.st_mode & wanted) == wanted;
+}
+
 }  // namespace
 
-codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int rights) {
-  if (caller.user == 0 || mount_.options.shown.are_set()) return {};
+codec::Result<void> Rights::check_caller(NodeId id, const Caller& caller, int rights, const FileHandle* opened) {
+  if (caller.user == 0 || mount_.options.shown.are_set() || mount_.files.is_remote()) return {};
   const std::shared_ptr<Node> node = mount_.nodes.find(id);
-  if (!node || node->kind != EntryKind::sparse_frame || !ActingAs::is_possible()) return {};
-  const auto directory = attribute_files_.attribute_file(*node);
+  if (!node || node->role != NodeRole::stored || !ActingAs::is_possible()) return {};
+  if (node->kind == EntryKind::sparse_frame) return check_sparse(*node, caller, rights);
+  if (opened != nullptr && !has_just_changed(opened->opened_state.ctime_ns)) return {};
+  NodeFiles::SharedFile file;
+  if (opened != nullptr) {
+    file = opened->frame ? opened->frame->file() : opened->file;
+  } else if (auto named = attribute_files_.file_with_rights(*node)) {
+    file = std::move(*named);
+  }
+  // A file without a name is open already.
+  if (!file) return {};
+  const auto status = mount_.files.status(file->handle());
+  if (!status) return codec::Failure(status.error());
+  if (!has_just_changed(frame::version_of(*status).ctime_ns) || is_permitted_owner(*status, caller, rights)) return {};
+  return check_as(caller, file->handle(), rights);
+}
+
+codec::Result<void> Rights::check_sparse(Node& node, const Caller& caller, int rights) {
+  const auto directory = attribute_files_.attribute_file(node);
   if (!directory) return codec::Failure(directory.error());
-  const auto index = attribute_files_.file_with_rights(*node);
+  const auto index = attribute_files_.file_with_rights(node);
   if (!index) return codec::Failure(index.error());
   const std::string acl(frame::kAccessAcl);
-  if (!mount_.files.get_attribute((*directory)->handle(), acl) && !mount_.files.get_attribute((*index)->handle(), acl))
-    return {};
-  const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
+  const auto is_for_daemon = [&](frame::OpenFile file) {
+    const auto status = mount_.files.status(file);
+    return (status && has_just_changed(frame::version_of(*status).ctime_ns)) || mount_.files.get_attribute(file, acl);
+  };
+  if (!is_for_daemon((*directory)->handle()) && !is_for_daemon((*index)->handle())) return {};
   // Writing a sparse frame creates files in its directory.
-  if (auto enters = mount_.files.check_rights((*directory)->handle(), X_OK | (rights & W_OK)); !enters) return enters;
-  return mount_.files.check_rights((*index)->handle(), rights);
+  if (auto enters = check_as(caller, (*directory)->handle(), X_OK | (rights & W_OK)); !enters) return enters;
+  return check_as(caller, (*index)->handle(), rights);
+}
+
+codec::Result<void> Rights::check_owner(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller) {
+  if (mount_.options.shown.are_set() || !(changes.mode || changes.user || changes.group)) return {};
+  const auto status = mount_.files.status(file);
+  if (!status) return codec::Failure(status.error());
+  if (acts_for_owner(caller, *status) || !has_just_changed(frame::version_of(*status).ctime_ns)) return {};
+  // The kernel clears bits of the mode when a caller writes who need not be the owner.
+  const bool clears_bits = changes.mode && !changes.user && !changes.group && (*changes.mode & ~status->st_mode) == 0;
+  if (clears_bits || may_act_as_owner(caller.process)) return {};
+  return codec::io_error(EPERM, "chmod or chown", "the caller does not own the file");
+}
+
+codec::Result<void> Rights::check_as(const Caller& caller, frame::OpenFile file, int rights) {
+  codec::Result<void> allowed;
+  {
+    const ActingAs acting(caller, ActingAs::Groups::all, ActingAs::Rights::callers);
+    allowed = mount_.files.check_rights(file, rights);
+  }
+  // What a capability permits is the kernel's decision.
+  return allowed || may_bypass_rights(caller.process) ? codec::Result<void>() : allowed;
 }
 
 codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
@@ -65,7 +123,8 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
     } else if (node.kind == EntryKind::sparse_frame) {
       if (const auto index = check_index(node, file); !index) return codec::Failure(index.error());
     } else {
-      done = change_rights_of(file, changes, {});
+      done = check_owner(file, changes, caller);
+      if (done) done = change_rights_of(file, changes, {});
     }
     if (!done || !changes.times) return done;
     done = mount_.files.set_times(file, *changes.times);

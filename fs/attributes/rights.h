@@ -2,7 +2,8 @@
 //
 // The kernel decides by the mode and the ACL of each file (default_permissions). For a sparse frame the mount shows
 // those of the index, restricted by the mode of the frame's directory. An ACL of one cannot be combined with the rights
-// of the other in advance, because they depend on the groups of each user: then the daemon checks as the caller.
+// of the other in advance, because they depend on the groups of each user: then the daemon checks as the caller. It
+// does so, too, for a file that has changed in the last seconds, whose rights the kernel may not know yet.
 //
 // The owner of a sparse frame's directory may put any file into it, and may replace the index by a file of another user
 // after the kernel has checked the caller's rights. So changes apply only to files that belong to the frame.
@@ -23,9 +24,9 @@ class Rights {
  public:
   Rights(MountContext& mount, AttributeFiles& attribute_files) : mount_(mount), attribute_files_(attribute_files) {}
 
-  /// Checks rights (R_OK, W_OK) that the kernel cannot decide from the attributes shown to it. EACCES: the caller lacks
-  /// them.
-  codec::Result<void> check_caller(NodeId id, const Caller& caller, int rights);
+  /// Checks rights (R_OK, W_OK) that the kernel cannot decide from the attributes shown to it. `opened`: the handle
+  /// that the caller is to get, or nullptr before the open. EACCES: the caller lacks them.
+  codec::Result<void> check_caller(NodeId id, const Caller& caller, int rights, const FileHandle* opened = nullptr);
   /// Changes mode, owner and times.
   codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
                                     ChangePermit& permit);
@@ -34,6 +35,11 @@ class Rights {
                                  const Caller& caller);
 
  private:
+  codec::Result<void> check_sparse(Node& node, const Caller& caller, int rights);
+  /// EPERM: the kernel may not know yet that the file is another user's.
+  codec::Result<void> check_owner(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller);
+  codec::Result<void> check_as(const Caller& caller, frame::OpenFile file, int rights);
+
   using ChangeFile = AttributeFiles::ChangeFile;
   /// The index of a sparse frame and its directory.
   struct SparseFiles {

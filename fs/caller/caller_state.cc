@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <unistd.h>
 
 namespace cframefs::fs {
@@ -35,7 +36,7 @@ class ThreadStatus {
   std::size_t size_ = 0;
 };
 
-std::uint64_t signals_of(std::string_view text) {
+std::uint64_t bits_of(std::string_view text) {
   std::uint64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return value;
@@ -63,6 +64,17 @@ constexpr std::uint64_t kDumping = bit_of(SIGQUIT) | bit_of(SIGABRT) | bit_of(SI
                                    bit_of(SIGXCPU) | bit_of(SIGXFSZ) | bit_of(SIGSEGV) | bit_of(SIGBUS) |
                                    bit_of(SIGFPE) | bit_of(SIGILL);
 
+constexpr std::uint64_t bit_of_capability(int capability) {
+  return std::uint64_t{1} << capability;
+}
+
+/// Returns true if the thread has one of the capabilities, or cannot be examined.
+bool may_have(pid_t thread, std::uint64_t capabilities) {
+  if (thread <= 0) return true;
+  const ThreadStatus file(thread);
+  return file.text().empty() || (bits_of(value_of(file.text(), "\nCapEff:")) & capabilities) != 0;
+}
+
 }  // namespace
 
 CallerState caller_state(pid_t thread) {
@@ -72,13 +84,21 @@ CallerState caller_state(pid_t thread) {
   if (status.empty()) return kill(thread, 0) != 0 && errno == ESRCH ? CallerState::gone : CallerState::waits;
   const std::string_view state = value_of(status, "\nState:");
   if (!state.empty() && has_ended(state.front())) return CallerState::gone;
-  const auto signals = [&](std::string_view field) { return signals_of(value_of(status, field)); };
+  const auto signals = [&](std::string_view field) { return bits_of(value_of(status, field)); };
   const std::uint64_t pending = signals("\nSigPnd:") | signals("\nShdPnd:");
   const std::uint64_t handled = signals("\nSigBlk:") | signals("\nSigIgn:") | signals("\nSigCgt:");
   // A signal that ends the process without a core dump is pending in each of its threads as SIGKILL.
   if ((pending & (bit_of(SIGKILL) | (kDumping & ~handled))) != 0) return CallerState::ending;
   if (status.find("\nVmSize:") == std::string_view::npos) return CallerState::no_program;
   return (pending & bit_of(SIGINT)) != 0 ? CallerState::interrupted : CallerState::waits;
+}
+
+bool may_bypass_rights(pid_t thread) {
+  return may_have(thread, bit_of_capability(CAP_DAC_OVERRIDE) | bit_of_capability(CAP_DAC_READ_SEARCH));
+}
+
+bool may_act_as_owner(pid_t thread) {
+  return may_have(thread, bit_of_capability(CAP_FOWNER) | bit_of_capability(CAP_CHOWN));
 }
 
 }  // namespace cframefs::fs

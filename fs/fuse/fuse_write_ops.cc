@@ -94,13 +94,29 @@ int rights_to_open(int flags) {
   return truncates | (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0);
 }
 
+/// Opens a file for the caller, whose rights are checked if the kernel could not.
+codec::Result<std::unique_ptr<FileHandle>> open_as_allowed(Filesystem& filesystem, fuse_ino_t node, int flags) {
+  const auto check = [&](const FileHandle* opened) {
+    return filesystem.rights().check_caller(node, this_caller(), rights_to_open(flags), opened);
+  };
+  const bool truncates = (flags & O_TRUNC) != 0;
+  if (truncates) {
+    // Before the open, because that truncates.
+    if (auto allowed = check(nullptr); !allowed) return codec::Failure(allowed.error());
+  }
+  auto handle = filesystem.files().open(node, flags);
+  if (!handle || truncates) return handle;
+  auto allowed = check(handle->get());
+  if (allowed) return handle;
+  filesystem.files().release(std::move(*handle));
+  return codec::Failure(allowed.error());
+}
+
 void on_open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   FuseAdapter& adapter = this_adapter();
   // claim(): an abandoned open must not truncate after another program has written.
   if ((info->flags & O_TRUNC) != 0 && !PendingRequest::current()->claim()) return;
-  const auto allowed = adapter.filesystem().rights().check_caller(node, this_caller(), rights_to_open(info->flags));
-  if (!allowed) return reply_error(request, allowed.error());
-  auto handle = adapter.filesystem().files().open(node, info->flags);
+  auto handle = open_as_allowed(adapter.filesystem(), node, info->flags);
   if (!handle) return reply_error(request, handle.error());
   if ((info->flags & O_TRUNC) != 0) {
     // The kernel leaves the clearing of privileges to the daemon, as it does the truncation.

@@ -1,4 +1,4 @@
-// caller_state() of threads that wait, have pending signals, or have ended.
+// What is told of threads that wait, have pending signals or capabilities, or have ended.
 #include "fs/caller/caller_state.h"
 
 #include <array>
@@ -71,6 +71,17 @@ TEST(CallerState, OfAThreadWithAPendingSignal) {
   const Sleeper dumps([] { block(SIGQUIT); });
   kill(dumps.pid(), SIGQUIT);
   EXPECT_EQ(caller_state(dumps.pid()), CallerState::waits) << "a blocked signal does not end the process";
+}
+
+TEST(CallerState, OfAThreadWithoutCapabilities) {
+  EXPECT_TRUE(may_bypass_rights(0));
+  EXPECT_TRUE(may_act_as_owner(0));
+  if (geteuid() != 0) GTEST_SKIP() << "only root can have capabilities";
+  EXPECT_TRUE(may_bypass_rights(gettid()));
+  EXPECT_TRUE(may_act_as_owner(gettid()));
+  const Sleeper ordinary([] { EXPECT_EQ(setresuid(3001, 3001, 3001), 0); });
+  EXPECT_FALSE(may_bypass_rights(ordinary.pid()));
+  EXPECT_FALSE(may_act_as_owner(ordinary.pid()));
 }
 
 TEST(CallerState, OfAThreadThatHasEnded) {

@@ -219,10 +219,45 @@ class Rights(Plain):
         for user, rights in (("owner", 0o600), ("other", 0o640)):
             os.chown(self.stored, users.OWNER, users.GROUP)
             os.chmod(self.stored, rights)
+            wait_for(lambda rights=rights: self.shown(path) == (users.OWNER, rights), what="the report of the change (F12)")
             may = user == "owner"
             for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
                 said = users.as_user(user, lambda flags=flags: users.call(os.open, path, flags))
                 self.assertEqual(said, "" if may else "EACCES", (user, flags))
+
+    def test_a_right_that_is_taken_is_refused_at_once(self):
+        # semantics: F12
+        mount = self.mount("allow_other")
+        path = mount / "plain"
+        for _ in range(50):
+            os.chmod(self.stored, 0o644)
+            wait_for(lambda: self.shown(path) == (os.geteuid(), 0o644), what="the report of the change (F12)")
+            self.assertEqual(users.as_user("other", lambda: users.call(os.open, path, os.O_RDONLY)), "")
+            os.chmod(self.stored, 0o600)
+            os.seteuid(users.USERS["other"][0])
+            try:
+                self.assertEqual(users.call(os.open, path, os.O_RDONLY), "EACCES")
+            finally:
+                os.seteuid(0)
+
+    def test_who_has_just_lost_a_file_cannot_change_it(self):
+        # semantics: F12
+        mount = self.mount("allow_other", "suid")
+        path = mount / "plain"
+        for _ in range(50):
+            os.chown(self.stored, users.OWNER, users.GROUP)
+            os.chmod(self.stored, 0o755)
+            wait_for(lambda: self.shown(path) == (users.OWNER, 0o755), what="the report of the change (F12)")
+            os.chown(self.stored, 0, 0)
+            os.seteuid(users.OWNER)
+            try:
+                self.assertEqual(users.call(os.chmod, path, 0o4755), "EPERM")
+            finally:
+                os.seteuid(0)
+
+    def shown(self, path):
+        shown = os.stat(path)
+        return shown.st_uid, stat.S_IMODE(shown.st_mode)
 
     def test_a_write_of_an_ordinary_user_drops_the_set_user_id_bit(self):
         # semantics: W8
