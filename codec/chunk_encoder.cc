@@ -78,7 +78,8 @@ void write_header(const EncodeParameters& parameters, const FilterEncoder& pipel
 // Builds a chunk: filters the blocks, splits them into streams and encodes these one after another.
 class ChunkBuilder {
  public:
-  ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain);
+  ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+               std::span<const ByteView> kept = {});
 
   /// Builds the chunk in `out`, which has longest_chunk() bytes, and returns its length; 0 if it would not be shorter
   /// than a memcpyed chunk.
@@ -93,6 +94,7 @@ class ChunkBuilder {
   Result<void> make_dictionary();
   std::vector<std::uint8_t> train() const;
   Result<bool> add_block(std::size_t block);
+  bool keep_block(ByteView stored);
   Result<bool> add_stream(ByteView stream);
   bool fits(std::size_t more) const { return more <= out_.size() - at_; }
   void put_length(std::int32_t length);
@@ -103,6 +105,7 @@ class ChunkBuilder {
   const EncodeParameters& parameters_;
   const CodecInfo& codec_;
   const ByteView plain_;
+  const std::span<const ByteView> kept_;  // stored bytes of blocks; without them all blocks are encoded
   const std::int32_t blocksize_;
   const FilterEncoder pipeline_;
   const std::size_t blocks_;
@@ -115,6 +118,10 @@ class ChunkBuilder {
   std::vector<std::pair<std::size_t, ByteView>> raw_;  // offset in out_ and bytes of streams that finish() copies
 };
 
+bool uses_dictionary(const EncodeParameters& parameters) {
+  return parameters.use_dict && codec_info(parameters.compcode)->encoder_dictionary != nullptr;
+}
+
 std::int32_t length_of(ByteView plain) {
   return static_cast<std::int32_t>(plain.size());
 }
@@ -125,11 +132,13 @@ std::size_t longest_chunk(ByteView plain) {
 }
 
 // REQUIRES: the codec is writable, and plain is not empty.
-ChunkBuilder::ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain)
+ChunkBuilder::ChunkBuilder(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                           std::span<const ByteView> kept)
     : context_(context),
       parameters_(parameters),
       codec_(*codec_info(parameters.compcode)),
       plain_(plain),
+      kept_(kept),
       blocksize_(choose_blocksize(parameters, length_of(plain))),
       pipeline_(parameters, length_of(plain), blocksize_),
       blocks_((plain.size() + static_cast<std::size_t>(blocksize_) - 1) / static_cast<std::size_t>(blocksize_)),
@@ -155,7 +164,7 @@ Result<std::size_t> ChunkBuilder::build(ByteSpan out) {
   if (pipeline_.buffers() > 1) second_ = context_.scratch(Slot::other, block_length);
   out_ = out;
   at_ = starts;
-  if (parameters_.use_dict && codec_.encoder_dictionary != nullptr) {
+  if (uses_dictionary(parameters_)) {
     if (Result<void> made = make_dictionary(); !made) return Failure(made.error());
   }
   for (std::size_t block = 0; block < blocks_; ++block) {
@@ -213,6 +222,7 @@ void ChunkBuilder::put_length(std::int32_t length) {
 // Returns false if the chunk becomes too long; so does add_stream().
 Result<bool> ChunkBuilder::add_block(std::size_t block) {
   store_le(&out_[kExtendedHeaderLength + 4 * block], static_cast<std::int32_t>(at_));
+  if (!kept_.empty() && !kept_[block].empty()) return keep_block(kept_[block]);
   const ByteView filtered = filtered_block(block);
   const bool whole = filtered.size() == static_cast<std::size_t>(blocksize_);
   const std::size_t count = split_ && whole ? static_cast<std::size_t>(parameters_.typesize) : 1;
@@ -221,6 +231,13 @@ Result<bool> ChunkBuilder::add_block(std::size_t block) {
     Result<bool> added = add_stream(filtered.subspan(stream * length, length));
     if (!added || !*added) return added;
   }
+  return true;
+}
+
+bool ChunkBuilder::keep_block(ByteView stored) {
+  if (!fits(stored.size())) return false;
+  std::copy(stored.begin(), stored.end(), out_.begin() + static_cast<std::ptrdiff_t>(at_));
+  at_ += stored.size();
   return true;
 }
 
@@ -302,6 +319,34 @@ bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
 }
 
 }  // namespace
+
+bool can_keep_blocks(const EncodeParameters& parameters, const ChunkHeader& earlier, std::int32_t nbytes) {
+  if (!check_encodable(parameters) || parameters.clevel == 0 || nbytes <= 0 || uses_dictionary(parameters))
+    return false;
+  if (earlier.version != kVersion || !earlier.extended() || earlier.special != SpecialValue::none || earlier.memcpyed ||
+      earlier.dictionary || earlier.vl_blocks || earlier.instrumented)
+    return false;
+  const std::int32_t blocksize = choose_blocksize(parameters, nbytes);
+  const FilterEncoder pipeline(parameters, nbytes, blocksize);
+  const auto is_delta = [](std::uint8_t filter) { return filter == static_cast<std::uint8_t>(FilterId::delta); };
+  return earlier.format == codec_info(parameters.compcode)->format && earlier.compcode == parameters.compcode &&
+         earlier.compcode_meta == parameters.compcode_meta && earlier.typesize == header_typesize(parameters) &&
+         earlier.blocksize == blocksize && earlier.dont_split != choose_split(parameters, blocksize) &&
+         earlier.filters == pipeline.filters() && earlier.filters_meta == pipeline.metas() &&
+         std::none_of(earlier.filters.begin(), earlier.filters.end(), is_delta);
+}
+
+Result<EncodedChunk> encode_with_kept_blocks(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                                             std::span<const ByteView> kept) {
+  if (Result<void> checked = check_chunk(parameters, plain); !checked) return Failure(checked.error());
+  EncodedChunk chunk;
+  chunk.nbytes = length_of(plain);
+  const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
+  const Result<std::size_t> length = ChunkBuilder(context, parameters, plain, kept).build(out);
+  if (!length) return Failure(length.error());
+  chunk.bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
+  return chunk;
+}
 
 Result<void> check_encodable(const EncodeParameters& parameters) {
   if (const auto codec = check_writable(parameters.compcode); !codec) return Failure(codec.error());

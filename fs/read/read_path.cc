@@ -367,6 +367,28 @@ codec::Result<std::uint64_t> ReadPath::read_chunk(const FrameSnapshot& snapshot,
   return std::uint64_t{nbytes};
 }
 
+codec::Result<void> ReadPath::read_blocks(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                                          const std::vector<bool>& wanted, codec::ByteSpan out) {
+  const codec::ChunkDecoder& decoder = reader.decoder();
+  const codec::ContextPool::PooledPtr context = contexts_.acquire();
+  const Stopwatch watch(statistics_.decode_time);
+  for (std::uint32_t block = 0; block < decoder.block_count() && block < wanted.size(); ++block) {
+    if (!wanted[block]) continue;
+    const codec::ByteRange range = decoder.block_range(block);
+    const ByteBudget::Reservation share(budget_, reader.scratch_bytes(block, 1));
+    const std::array<codec::ByteSpan, 1> place = {out.subspan(range.begin, range.size())};
+    if (auto done = reader.decode(*context, block, place, {}); !done) {
+      codec::Error error = std::move(done.error());
+      if (error.path.empty()) error.path = snapshot.path();
+      if (error.kind != codec::ErrorKind::stale) once_.error(error);
+      return codec::Failure(std::move(error));
+    }
+    statistics_.blocks_decoded.fetch_add(1, std::memory_order_relaxed);
+    statistics_.bytes_decoded.fetch_add(range.size(), std::memory_order_relaxed);
+  }
+  return {};
+}
+
 codec::Result<BlockCache::Pin> ReadPath::reference_cell(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
                                                         const CacheBlockLayout& layout) {
   const CacheKey key{snapshot.id(), reader.chunk().value, 0};

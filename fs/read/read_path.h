@@ -50,6 +50,12 @@ class ReadPath {
   /// that no program writes it.
   codec::Result<std::uint64_t> read_chunk(const FrameSnapshot& snapshot, frame::ChunkNumber chunk, codec::ByteSpan out);
 
+  /// Decodes the wanted blocks of a chunk to their places in `out`, bypassing the cache. Logs damage. `wanted`: for
+  /// each block, as long as there are elements. REQUIRES: as read_chunk(); the wanted blocks lie in `out`; no block
+  /// needs the bytes of another one.
+  codec::Result<void> read_blocks(const FrameSnapshot& snapshot, const frame::ChunkReader& reader,
+                                  const std::vector<bool>& wanted, codec::ByteSpan out);
+
   /// Decodes the cells of [at, at + length) that are neither ready nor loading, while `wanted` returns true. Ignores
   /// errors: the reader will report them.
   void decode_ahead(const FrameSnapshot& snapshot, frame::FlatOffset at, std::uint64_t length,

@@ -56,14 +56,8 @@ Buffer BufferPool::get(std::size_t size) {
   const std::size_t capacity = capacity_for(size);
   {
     codec::MutexLock lock(mutex_);
-    auto found = idle_.find(capacity);
-    if (found != idle_.end()) {
-      std::uint8_t* data = found->second.back();
-      found->second.pop_back();
-      if (found->second.empty()) idle_.erase(found);
-      idle_bytes_ -= capacity;
-      return {this, data, size, capacity};
-    }
+    const auto found = idle_.find(capacity);
+    if (found != idle_.end()) return {this, take(found), size, capacity};
   }
   std::uint8_t* data = allocate(capacity);
   if (data == nullptr) {
@@ -97,15 +91,42 @@ void BufferPool::trim(std::size_t keep) {
     {
       codec::MutexLock lock(mutex_);
       if (idle_bytes_ <= keep || idle_.empty()) return;
-      auto largest = std::prev(idle_.end());
+      const auto largest = std::prev(idle_.end());
       capacity = largest->first;
-      data = largest->second.back();
-      largest->second.pop_back();
-      if (largest->second.empty()) idle_.erase(largest);
-      idle_bytes_ -= capacity;
+      data = take(largest);
     }
     release(data, capacity);
   }
+}
+
+/// Returns idle buffers of other capacities to the system until at most `keep` bytes are idle: those of a length that
+/// no user asks for any more must not keep out the ones that are in use.
+void BufferPool::make_room(std::size_t capacity, std::size_t keep) {
+  for (;;) {
+    std::uint8_t* data = nullptr;
+    std::size_t other = 0;
+    {
+      codec::MutexLock lock(mutex_);
+      if (idle_bytes_ <= keep) return;
+      auto largest = idle_.end();
+      do {
+        if (largest == idle_.begin()) return;
+        --largest;
+      } while (largest->first == capacity);
+      other = largest->first;
+      data = take(largest);
+    }
+    release(data, other);
+  }
+}
+
+/// Takes a buffer of this capacity out of the pool.
+std::uint8_t* BufferPool::take(Idle::iterator place) {
+  std::uint8_t* data = place->second.back();
+  place->second.pop_back();
+  idle_bytes_ -= place->first;
+  if (place->second.empty()) idle_.erase(place);
+  return data;
 }
 
 void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
@@ -114,6 +135,7 @@ void BufferPool::put(std::uint8_t* data, std::size_t capacity) noexcept {
 
 void BufferPool::keep(std::uint8_t* data, std::size_t capacity) {
   const std::uint64_t most = room_ ? std::min<std::uint64_t>(room_(), kMaxIdle) : kMaxIdle;
+  if (capacity <= most) make_room(capacity, most - capacity);
   {
     codec::MutexLock lock(mutex_);
     if (idle_bytes_ + capacity <= most) {

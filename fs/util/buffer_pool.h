@@ -87,13 +87,17 @@ class BufferPool {
 
  private:
   friend class Buffer;
+  using Idle = std::map<std::size_t, std::vector<std::uint8_t*>>;  // by capacity
+
+  std::uint8_t* take(Idle::iterator place) REQUIRES(mutex_);
   void put(std::uint8_t* data, std::size_t capacity) noexcept;
   void keep(std::uint8_t* data, std::size_t capacity);
+  void make_room(std::size_t capacity, std::size_t keep);
 
   std::function<void()> on_shortage_;
   std::function<std::uint64_t()> room_;
   mutable codec::Mutex mutex_;
-  std::map<std::size_t, std::vector<std::uint8_t*>> idle_ GUARDED_BY(mutex_);  // by capacity
+  Idle idle_ GUARDED_BY(mutex_);
   std::size_t idle_bytes_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -43,6 +43,7 @@ struct ChunkEncoders::Work {
     Encoded result = or_no_memory([&] { return encoders.encode(parameters, chunks[index]); });
     chunks[index].chunk.reset();
     chunks[index].make = nullptr;
+    chunks[index].patch = nullptr;
     {
       codec::MutexLock lock(mutex);
       results[index] = std::move(result);
@@ -71,6 +72,9 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
     if (chunk.length > held.size()) return encode(parameters, chunk.chunk->first(chunk.length));
     return encode(parameters, held.first(chunk.length));
   }
+  if (chunk.patch) {
+    if (auto encoded = encode_patched(parameters, chunk)) return std::move(*encoded);
+  }
   if (chunk.make) {
     const auto made = chunk.make();
     if (!made) return codec::Failure(made.error());
@@ -84,6 +88,22 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
   zeros->special = codec::SpecialValue::zeros;
   zeros->nbytes = static_cast<std::int32_t>(chunk.length);
   return zeros;
+}
+
+/// Returns nullopt if the chunk must be encoded as a whole.
+std::optional<ChunkEncoders::Encoded> ChunkEncoders::encode_patched(const codec::EncodeParameters& parameters,
+                                                                    const ChunkToEncode& chunk) {
+  const auto patched = chunk.patch(parameters);
+  if (!patched) return codec::Failure(patched.error());
+  if (!*patched) return std::nullopt;
+  const codec::Turns::Turn turn = turns_.take();
+  const codec::EncodeContextPool::PooledPtr context = contexts_.acquire();
+  Encoded encoded = codec::encode_with_kept_blocks(*context, parameters, (*patched)->plain.bytes().first(chunk.length),
+                                                   (*patched)->kept);
+  if (encoded && encoded->bytes.empty()) return std::nullopt;
+  statistics_.chunks_encoded.fetch_add(1, std::memory_order_relaxed);
+  statistics_.bytes_encoded.fetch_add(chunk.length - (*patched)->kept_bytes, std::memory_order_relaxed);
+  return encoded;
 }
 
 void ChunkEncoders::encode_early(Owner owner, const codec::EncodeParameters& parameters,

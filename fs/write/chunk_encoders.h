@@ -27,6 +27,14 @@
 
 namespace cframefs::fs {
 
+/// A new version of a chunk, and the version before it as stored, of which it keeps blocks.
+struct PatchedChunk {
+  Buffer plain;  // the bytes of blocks that are kept are undefined
+  Buffer earlier;
+  std::vector<codec::ByteView> kept;  // as for encode_with_kept_blocks(), views of `earlier`
+  std::uint64_t kept_bytes = 0;       // uncompressed
+};
+
 struct ChunkToEncode {
   std::int64_t number = 0;
   DirtyLayer::Chunk chunk;  // null: zeros, unless `make` is set
@@ -34,6 +42,8 @@ struct ChunkToEncode {
   /// Returns the uncompressed bytes when the chunk is encoded, so that not all chunks are in memory at once. Called by
   /// any thread.
   std::function<codec::Result<Buffer>()> make = nullptr;
+  /// If set, tried before `make`. Returns nullopt if no block can be kept.
+  std::function<codec::Result<std::optional<PatchedChunk>>(const codec::EncodeParameters&)> patch = nullptr;
 };
 
 /// A chunk that is encoded before a commit asks for it. Members change under the mutex of ChunkEncoders.
@@ -76,6 +86,7 @@ class ChunkEncoders {
   bool run_waiting(Owner owner, std::size_t most);
   Encoded encode(const codec::EncodeParameters& parameters, codec::ByteView plain);
   Encoded encode(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk);
+  std::optional<Encoded> encode_patched(const codec::EncodeParameters& parameters, const ChunkToEncode& chunk);
   std::optional<Encoded> take_early(Preencode& early);
 
   WorkerPool& workers_;

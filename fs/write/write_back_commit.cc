@@ -14,6 +14,7 @@
 #include "frame/write/frame_space.h"
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
+#include "fs/write/chunk_patching.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -275,31 +276,21 @@ ChunkToEncode WriteBack::patched_chunk(const Batch& batch, std::int64_t number,
   const DirtyLayer& layer = batch.layer;
   const std::uint64_t begin = static_cast<std::uint64_t>(number) * layer.chunksize();
   const std::uint64_t length = layer.length_of(number);
-  const std::uint64_t stored = std::clamp(layer.kept(), begin, begin + length) - begin;
+  const std::uint64_t kept = std::clamp(layer.kept(), begin, begin + length) - begin;
   const std::uint64_t size = batch.snapshot->view().size();
   const std::uint64_t there = size > begin ? std::min(layer.chunksize(), size - begin) : 0;
-  const auto make = [this, number, length, stored, most = std::max(length, there), snapshot = batch.snapshot,
-                     patches = std::move(patches)]() -> codec::Result<Buffer> {
-    Buffer buffer = shared_.read_path.pool().get(most);
-    if (stored > 0 && !(patches && patches->covers(stored))) {
-      auto read = shared_.read_path.read_chunk(*snapshot, frame::ChunkNumber{number}, buffer.bytes());
-      if (!read) {
-        const bool is_permanent = read.error().kind != codec::ErrorKind::io;
-        if (is_permanent) unreadable_.store(number);
-        return codec::Failure(read.error());
-      }
-      if (*read < stored) {
-        unreadable_.store(number);
-        return codec::corrupt(
-            fmt::format("chunk {} has {} bytes, fewer than the frame says: {}", number, *read, stored));
-      }
-    }
-    const auto rest = buffer.bytes().subspan(stored);
-    std::fill(rest.begin(), rest.end(), std::uint8_t{0});
-    if (patches) patches->apply_to(buffer.bytes().first(length));
-    return buffer;
+  const auto patching = std::make_shared<const ChunkPatching>(
+      shared_.read_path, batch.snapshot, ChunkPatching::Extent{number, length, kept, std::max(length, there)},
+      std::move(patches));
+  const auto unless_unreadable = [this, number](auto made) {
+    if (!made && made.error().kind != codec::ErrorKind::io) unreadable_.store(number);
+    return made;
   };
-  return {number, nullptr, length, make};
+  ChunkToEncode chunk{number, nullptr, length, [=] { return unless_unreadable(patching->whole()); }};
+  chunk.patch = [=](const codec::EncodeParameters& parameters) {
+    return unless_unreadable(patching->changed_blocks(parameters));
+  };
+  return chunk;
 }
 
 /// Returns the chunks to store, in order.
