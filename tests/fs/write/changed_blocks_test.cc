@@ -12,18 +12,18 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr std::uint64_t kBlock = 16 << 10;
-constexpr std::uint64_t kChunk = 16 * kBlock;
+constexpr std::uint64_t kBlockLength = 16 << 10;
+constexpr std::uint64_t kChunkLength = 16 * kBlockLength;
 
 class ChangedBlocksTest : public WrittenFilesystem {
  protected:
-  /// Returns a frame of blocks of kBlock bytes, open for writing.
+  /// Returns a frame of blocks of kBlockLength bytes, open for writing.
   std::unique_ptr<FileHandle> frame_of(std::uint8_t compcode, codec::FilterId filter, bool use_dict) {
     frame::NewFrame made;
-    made.chunksize = kChunk;
+    made.chunksize = kChunkLength;
     made.encode.compcode = compcode;
     made.encode.typesize = 4;
-    made.encode.blocksize = kBlock;
+    made.encode.blocksize = kBlockLength;
     made.encode.filters[codec::kFilterSlots - 1] = static_cast<std::uint8_t>(filter);
     made.encode.use_dict = use_dict;
     directory_.write("x.b2frame", frame::empty_frame(made));
@@ -48,14 +48,14 @@ class ChangedBlocksTest : public WrittenFilesystem {
 
 TEST_F(ChangedBlocksTest, AnAppendEncodesTheLastBlock) {
   auto handle = frame_of(codec::kZstd, codec::FilterId::shuffle, false);
-  std::string model = text_of(10 * kBlock + 50, 1);
+  std::string model = text_of(10 * kBlockLength + 50, 1);
   ASSERT_TRUE(write(*handle, 0, model));
   EXPECT_EQ(encoded_by_sync(*handle), model.size());
   for (int i = 0; i < 20; ++i) {
     const std::string record = text_of(100, 2);
     ASSERT_TRUE(write(*handle, model.size(), record));
     model += record;
-    EXPECT_EQ(encoded_by_sync(*handle), model.size() - 10 * kBlock);
+    EXPECT_EQ(encoded_by_sync(*handle), model.size() - 10 * kBlockLength);
     ASSERT_TRUE(read(*handle) == model);
   }
   EXPECT_TRUE(close(std::move(handle)));
@@ -65,20 +65,20 @@ TEST_F(ChangedBlocksTest, AnAppendEncodesTheLastBlock) {
 
 TEST_F(ChangedBlocksTest, AnOverwriteEncodesTheBlocksThatItTouches) {
   auto handle = frame_of(codec::kLz4, codec::FilterId::shuffle, false);
-  std::string model = text_of(2 * kChunk, 1);
+  std::string model = text_of(2 * kChunkLength, 1);
   ASSERT_TRUE(write(*handle, 0, model));
   ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   const auto overwrite = [&](std::uint64_t at, const std::string& text) {
     ASSERT_TRUE(write(*handle, at, text));
     model.replace(at, text.size(), text);
   };
-  overwrite(kChunk + 3 * kBlock - 2, "both");
-  EXPECT_EQ(encoded_by_sync(*handle), 2 * kBlock);
-  overwrite(kChunk + 3 * kBlock, text_of(kBlock, 5));
-  EXPECT_EQ(encoded_by_sync(*handle), kBlock) << "a block that is replaced";
+  overwrite(kChunkLength + 3 * kBlockLength - 2, "both");
+  EXPECT_EQ(encoded_by_sync(*handle), 2 * kBlockLength);
+  overwrite(kChunkLength + 3 * kBlockLength, text_of(kBlockLength, 5));
+  EXPECT_EQ(encoded_by_sync(*handle), kBlockLength) << "a block that is replaced";
   overwrite(0, "first");
-  overwrite(2 * kChunk - 4, "last");
-  EXPECT_EQ(encoded_by_sync(*handle), 2 * kBlock) << "one of each chunk";
+  overwrite(2 * kChunkLength - 4, "last");
+  EXPECT_EQ(encoded_by_sync(*handle), 2 * kBlockLength) << "one of each chunk";
   EXPECT_TRUE(read(*handle) == model);
   EXPECT_TRUE(close(std::move(handle)));
   remount();
@@ -88,12 +88,12 @@ TEST_F(ChangedBlocksTest, AnOverwriteEncodesTheBlocksThatItTouches) {
 TEST_F(ChangedBlocksTest, BlocksThatDependOnOthersAreEncodedAgain) {
   for (const bool use_dict : {true, false}) {
     auto handle = frame_of(codec::kZstd, use_dict ? codec::FilterId::shuffle : codec::FilterId::delta, use_dict);
-    std::string model = text_of(kChunk, 1);
+    std::string model = text_of(kChunkLength, 1);
     ASSERT_TRUE(write(*handle, 0, model));
     ASSERT_TRUE(filesystem_->files().sync(*handle, false));
     ASSERT_TRUE(write(*handle, 5, "changed"));
     model.replace(5, 7, "changed");
-    EXPECT_EQ(encoded_by_sync(*handle), kChunk);
+    EXPECT_EQ(encoded_by_sync(*handle), kChunkLength);
     EXPECT_TRUE(read(*handle) == model);
     EXPECT_TRUE(close(std::move(handle)));
     remount();
@@ -104,16 +104,16 @@ TEST_F(ChangedBlocksTest, BlocksThatDependOnOthersAreEncodedAgain) {
 TEST_F(ChangedBlocksTest, AChunkThatNoLongerShrinksIsStoredUncompressed) {
   auto handle = frame_of(codec::kLz4, codec::FilterId::none, false);
   std::mt19937 random(3);
-  std::string model(kChunk, '\0');
+  std::string model(kChunkLength, '\0');
   for (char& byte : model)
     byte = static_cast<char>(random());
-  const std::string noise = model.substr(0, kBlock);
-  std::fill_n(model.begin(), kBlock, 'x');
+  const std::string noise = model.substr(0, kBlockLength);
+  std::fill_n(model.begin(), kBlockLength, 'x');
   ASSERT_TRUE(write(*handle, 0, model));
   ASSERT_TRUE(filesystem_->files().sync(*handle, false));
   ASSERT_TRUE(write(*handle, 0, noise));
-  model.replace(0, kBlock, noise);
-  EXPECT_EQ(encoded_by_sync(*handle), kChunk);
+  model.replace(0, kBlockLength, noise);
+  EXPECT_EQ(encoded_by_sync(*handle), kChunkLength);
   EXPECT_TRUE(read(*handle) == model);
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_TRUE(content("x") == model);
@@ -129,13 +129,13 @@ TEST_F(ChangedBlocksTest, RandomChanges) {
     for (int i = 0; i < 120; ++i) {
       switch (random() % 8) {
         case 0:
-          model.resize(random() % (3 * kChunk));
+          model.resize(random() % (3 * kChunkLength));
           ASSERT_TRUE(resize(*handle, model.size()));
           break;
         case 1: {
-          const std::string text = text_of(random() % (4 * kBlock), random());
-          if (model.size() > 3 * kChunk) break;
-          const std::size_t at = model.size() + random() % 3 * kBlock;
+          const std::string text = text_of(random() % (4 * kBlockLength), random());
+          if (model.size() > 3 * kChunkLength) break;
+          const std::size_t at = model.size() + random() % 3 * kBlockLength;
           model.resize(std::max(model.size(), at + text.size()));
           model.replace(at, text.size(), text);
           ASSERT_TRUE(write(*handle, at, text));
@@ -151,7 +151,7 @@ TEST_F(ChangedBlocksTest, RandomChanges) {
       }
       if (random() % 2 == 0) {
         ASSERT_TRUE(filesystem_->files().sync(*handle, false));
-        whole += std::min(model.size(), std::size_t{kChunk});
+        whole += std::min(model.size(), std::size_t{kChunkLength});
       }
       const std::string found = read(*handle);
       const auto [there, wanted] = std::mismatch(found.begin(), found.end(), model.begin(), model.end());
