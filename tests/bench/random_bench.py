@@ -107,7 +107,7 @@ class Bench:
     def limited(self):
         """A control group with a quarter of the file as memory."""
         group = CGROUP / "cframefs-bench"
-        group.mkdir()
+        group.mkdir(exist_ok=True)
         try:
             (group / "memory.limit_in_bytes").write_text(str(self.size // 4), encoding="ascii")
             yield group
