@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,15 +87,15 @@ codec::Result<void> Rights::check_sparse(Node& node, const Caller& caller, int r
   return check_as(caller, (*index)->handle(), rights);
 }
 
-codec::Result<void> Rights::check_owner(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller) {
-  if (mount_.options.shown.are_set() || !(changes.mode || changes.user || changes.group)) return {};
+codec::Result<void> Rights::check_owner(frame::OpenFile file, const Caller& caller, std::optional<mode_t> only_mode) {
+  if (mount_.options.shown.are_set()) return {};
   const auto status = mount_.files.status(file);
   if (!status) return codec::Failure(status.error());
   if (acts_for_owner(caller, *status) || !has_just_changed(frame::version_of(*status).ctime_ns)) return {};
   // The kernel clears bits of the mode when a caller writes who need not be the owner.
-  const bool clears_bits = changes.mode && !changes.user && !changes.group && (*changes.mode & ~status->st_mode) == 0;
+  const bool clears_bits = only_mode && (*only_mode & ~status->st_mode) == 0;
   if (clears_bits || may_act_as_owner(caller.process)) return {};
-  return codec::io_error(EPERM, "chmod or chown", "the caller does not own the file");
+  return codec::io_error(EPERM, "change of rights", "the caller does not own the file");
 }
 
 codec::Result<void> Rights::check_as(const Caller& caller, frame::OpenFile file, int rights) {
@@ -123,7 +124,8 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
     } else if (node.kind == EntryKind::sparse_frame) {
       if (const auto index = check_index(node, file); !index) return codec::Failure(index.error());
     } else {
-      done = check_owner(file, changes, caller);
+      const bool is_only_mode = !changes.user && !changes.group;
+      if (changes.mode || !is_only_mode) done = check_owner(file, caller, is_only_mode ? changes.mode : std::nullopt);
       if (done) done = change_rights_of(file, changes, {});
     }
     if (!done || !changes.times) return done;
@@ -219,7 +221,10 @@ codec::Result<void> Rights::change_acl(Node& node, frame::OpenFile opened, const
   const auto change = [&](frame::OpenFile file) {
     return value ? set(file, *value) : mount_.files.remove_attribute(file, name);
   };
-  if (node.kind != EntryKind::sparse_frame) return change(opened);
+  if (node.kind != EntryKind::sparse_frame) {
+    const auto owned = check_owner(opened, caller);
+    return owned ? change(opened) : owned;
+  }
   const auto index = check_index(node, opened);
   if (!index) return codec::Failure(index.error());
   if (!acts_for_owner(caller, *index)) return codec::io_error(EPERM, "setxattr", kNotOwner);

@@ -12,6 +12,7 @@
 // Ownership: none. Errors: EACCES, EPERM; stale: another index has replaced that of the frame; io.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "fs/attributes/attribute_files.h"
@@ -24,8 +25,8 @@ class Rights {
  public:
   Rights(MountContext& mount, AttributeFiles& attribute_files) : mount_(mount), attribute_files_(attribute_files) {}
 
-  /// Checks rights (R_OK, W_OK) that the kernel cannot decide from the attributes shown to it. `opened`: the handle
-  /// that the caller is to get, or nullptr before the open. EACCES: the caller lacks them.
+  /// Checks rights (R_OK, W_OK, X_OK) that the kernel cannot decide from the attributes shown to it. `opened`: the
+  /// handle that the caller is to get, or nullptr before the open. EACCES: the caller lacks them.
   codec::Result<void> check_caller(NodeId id, const Caller& caller, int rights, const FileHandle* opened = nullptr);
   /// Changes mode, owner and times.
   codec::Result<void> change_rights(Node& node, const AttributeChanges& changes, const Caller& caller,
@@ -36,8 +37,10 @@ class Rights {
 
  private:
   codec::Result<void> check_sparse(Node& node, const Caller& caller, int rights);
-  /// EPERM: the kernel may not know yet that the file is another user's.
-  codec::Result<void> check_owner(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller);
+  /// Called before a change of rights. `only_mode`: the new mode, if nothing else changes. EPERM: the kernel may not
+  /// know yet that the file is another user's.
+  codec::Result<void> check_owner(frame::OpenFile file, const Caller& caller,
+                                  std::optional<mode_t> only_mode = std::nullopt);
   codec::Result<void> check_as(const Caller& caller, frame::OpenFile file, int rights);
 
   using ChangeFile = AttributeFiles::ChangeFile;

@@ -88,7 +88,12 @@ void close_handle(FuseAdapter& adapter, const fuse_file_info* info) {
     adapter.filesystem().files().release(std::move(handle));
 }
 
+// The flag by which the kernel opens a program that execve(2) is to run.
+constexpr int kOpensToExecute = 040;
+
 int rights_to_open(int flags) {
+  // A user may have the right to execute a program without the right to read it.
+  if ((flags & kOpensToExecute) != 0) return X_OK;
   const int mode = flags & O_ACCMODE;
   const int truncates = (flags & O_TRUNC) != 0 ? W_OK : 0;
   return truncates | (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0);

@@ -7,8 +7,10 @@ import fcntl
 import mmap
 import os
 import random
+import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -240,18 +242,34 @@ class Rights(Plain):
             finally:
                 os.seteuid(0)
 
+    def test_a_program_that_may_only_be_executed_is(self):
+        # semantics: A1
+        mount = self.mount("allow_other")
+        shutil.copyfile("/bin/true", self.stored)
+
+        def execute():
+            return str(subprocess.run([mount / "plain"], check=False).returncode)
+
+        for rights, answer in ((0o711, "0"), (0o744, "EACCES"), (0o755, "0")):
+            os.chmod(self.stored, rights)
+            wait_for(lambda rights=rights: self.shown(mount / "plain") == (os.geteuid(), rights), what="the report (F2)")
+            self.assertEqual(users.as_user("other", lambda: users.call(execute)), answer)
+
     def test_who_has_just_lost_a_file_cannot_change_it(self):
         # semantics: F12
         mount = self.mount("allow_other", "suid")
         path = mount / "plain"
-        for _ in range(50):
+        # rwx for the owner, r-x for the group and others
+        acl = struct.pack("<I" + "HHI" * 3, 2, 1, 7, 0xFFFFFFFF, 4, 5, 0xFFFFFFFF, 0x20, 5, 0xFFFFFFFF)
+        changes = [lambda path: os.chmod(path, 0o4755), lambda path: os.setxattr(path, "system.posix_acl_access", acl)]
+        for change in changes * 25:
             os.chown(self.stored, users.OWNER, users.GROUP)
             os.chmod(self.stored, 0o755)
             wait_for(lambda: self.shown(path) == (users.OWNER, 0o755), what="the report of the change (F12)")
             os.chown(self.stored, 0, 0)
             os.seteuid(users.OWNER)
             try:
-                self.assertEqual(users.call(os.chmod, path, 0o4755), "EPERM")
+                self.assertEqual(users.call(change, path), "EPERM")
             finally:
                 os.seteuid(0)
 
