@@ -36,13 +36,6 @@ class Rights {
                                  const Caller& caller);
 
  private:
-  codec::Result<void> check_sparse(Node& node, const Caller& caller, int rights);
-  /// Called before a change of rights. `only_mode`: the new mode, if nothing else changes. EPERM: the kernel may not
-  /// know yet that the file is another user's.
-  codec::Result<void> check_owner(frame::OpenFile file, const Caller& caller,
-                                  std::optional<mode_t> only_mode = std::nullopt);
-  codec::Result<void> check_as(const Caller& caller, frame::OpenFile file, int rights);
-
   using ChangeFile = AttributeFiles::ChangeFile;
   /// The index of a sparse frame and its directory.
   struct SparseFiles {
@@ -56,6 +49,12 @@ class Rights {
     ChangeFile directory;
   };
 
+  codec::Result<void> check_sparse(Node& node, const Caller& caller, int rights);
+  /// Called before a change of rights. `only_mode`: the new mode, if nothing else changes. EPERM: the kernel may not
+  /// know yet that the file is another user's.
+  codec::Result<void> check_owner(frame::OpenFile file, const Caller& caller,
+                                  std::optional<mode_t> only_mode = std::nullopt);
+  codec::Result<void> check_as(const Caller& caller, frame::OpenFile file, int rights);
   codec::Result<void> change_rights_of(frame::OpenFile file, const AttributeChanges& changes, const Caller& caller);
   /// Returns the status of the index. stale: it does not belong to the user that the mount has shown to the kernel.
   codec::Result<struct stat> check_index(Node& node, frame::OpenFile index);
