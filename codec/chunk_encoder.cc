@@ -318,6 +318,17 @@ bool is_worth_trying(const EncodeParameters& parameters, ByteView plain) {
   return parameters.clevel > 0 && plain.size() >= kMinCompressed;
 }
 
+// Encodes into scratch memory and copies, so that the result has no spare capacity: a commit holds many chunks. `bytes`
+// stays empty if the chunk would not shrink.
+Result<void> build_in_scratch(EncodeContext& context, const EncodeParameters& parameters, ByteView plain,
+                              std::span<const ByteView> kept, UninitializedBytes& bytes) {
+  const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
+  const Result<std::size_t> length = ChunkBuilder(context, parameters, plain, kept).build(out);
+  if (!length) return Failure(length.error());
+  bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
+  return {};
+}
+
 }  // namespace
 
 bool can_keep_blocks(const EncodeParameters& parameters, const ChunkHeader& earlier, std::int32_t nbytes) {
@@ -341,10 +352,8 @@ Result<EncodedChunk> encode_with_kept_blocks(EncodeContext& context, const Encod
   if (Result<void> checked = check_chunk(parameters, plain); !checked) return Failure(checked.error());
   EncodedChunk chunk;
   chunk.nbytes = length_of(plain);
-  const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
-  const Result<std::size_t> length = ChunkBuilder(context, parameters, plain, kept).build(out);
-  if (!length) return Failure(length.error());
-  chunk.bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
+  if (Result<void> built = build_in_scratch(context, parameters, plain, kept, chunk.bytes); !built)
+    return Failure(built.error());
   return chunk;
 }
 
@@ -376,16 +385,13 @@ Result<void> encode_into(EncodeContext& context, const EncodeParameters& paramet
   return {};
 }
 
-// Encodes into scratch memory and copies, so that the result has no spare capacity: a commit holds many chunks.
 Result<EncodedChunk> encode_chunk(EncodeContext& context, const EncodeParameters& parameters, ByteView plain) {
   if (Result<void> checked = check_chunk(parameters, plain); !checked) return Failure(checked.error());
   EncodedChunk chunk;
   if (!begin_chunk(parameters, plain, chunk)) return chunk;
   if (is_worth_trying(parameters, plain)) {
-    const ByteSpan out = context.scratch(Slot::chunk, longest_chunk(plain)).first(longest_chunk(plain));
-    const Result<std::size_t> length = ChunkBuilder(context, parameters, plain).build(out);
-    if (!length) return Failure(length.error());
-    chunk.bytes.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(*length));
+    if (Result<void> built = build_in_scratch(context, parameters, plain, {}, chunk.bytes); !built)
+      return Failure(built.error());
   }
   if (chunk.bytes.empty()) put_memcpyed(parameters, plain, chunk.bytes);
   return chunk;
