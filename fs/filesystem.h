@@ -75,7 +75,7 @@ class Filesystem {
   SourceChanges source_changes_{mount_, node_files_, notices_, pages_, late_answers_};
   FrameStates states_{mount_, node_files_, pages_};
   FrameWriters writers_{mount_, node_files_, pages_, states_};
-  OpenFiles files_{mount_, node_files_, pages_, states_, writers_};
+  OpenFiles files_{mount_, node_files_, pages_, states_, writers_, source_changes_};
   SymbolicLinks links_{mount_, node_files_};
   AttributeFiles attribute_files_{mount_, node_files_, pages_};
   Rights rights_{mount_, attribute_files_};

@@ -15,6 +15,8 @@ using Lane = Notifier::Lane;
 
 constexpr std::chrono::seconds kLongestCommit{1};
 constexpr std::chrono::milliseconds kCommitPause{1};
+// How long an open waits for a look at the file in another form; a server may be slow.
+constexpr std::chrono::milliseconds kLongestLook{250};
 
 }  // namespace
 
@@ -110,6 +112,15 @@ void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
   notices_.post(Lane::changes, node->id, "", [this, node] {
     if (is_changed_behind(*node)) pages_.drop_pages(node);
   });
+}
+
+void SourceChanges::look_into_other_forms(const Node& node) {
+  for (const std::shared_ptr<Node>& form : mount_.nodes.other_forms_of(node)) {
+    if (form->pages.pages() == PageCacheState::Pages::unknown) continue;
+    look_into_change(form);
+    static_cast<void>(notices_.wait(Lane::changes, form->id, kLongestLook));
+    pages_.wait_for_drop(*form);
+  }
 }
 
 void SourceChanges::forget_moved(const DirEntry& place) {

@@ -24,6 +24,10 @@ class SourceChanges {
 
   /// Posts the notifications that follow from a change.
   void changed(const Watcher::Change& change);
+  /// Called when an open has found another state of the file than before. Returns once the kernel has dropped the pages
+  /// of an older state that it keeps of the file in another form, after 500 ms at most. REQUIRES: the caller holds no
+  /// lock.
+  void look_into_other_forms(const Node& node);
 
  private:
   /// Called after the watcher has missed changes.

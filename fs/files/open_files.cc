@@ -38,6 +38,7 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
   if (!node_files_.is_of_its_kind(node)) return codec::stale("it is of another kind now");
   auto opened =
       is_container(node.kind) ? frames_.open(std::move(handle), flags, {}) : plain_.open(std::move(handle), flags);
+  if (opened && !(*opened)->keep_pages) source_changes_.look_into_other_forms(node);
   if (opened && (flags & O_TRUNC) != 0) (*opened)->node->pages.end_of_file().set(0);
   if (opened && writes && mount_.options.shown.are_set()) {
     if (auto cleared = clear_set_ids(**opened); !cleared) {

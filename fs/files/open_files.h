@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 
+#include "fs/coherence/source_changes.h"
 #include "fs/files/control_files.h"
 #include "fs/files/plain_files.h"
 #include "fs/frames/frame_copies.h"
@@ -20,10 +21,12 @@ namespace cframefs::fs {
 
 class OpenFiles {
  public:
-  OpenFiles(MountContext& mount, NodeFiles& node_files, KernelPages& pages, FrameStates& states, FrameWriters& writers)
+  OpenFiles(MountContext& mount, NodeFiles& node_files, KernelPages& pages, FrameStates& states, FrameWriters& writers,
+            SourceChanges& source_changes)
       : mount_(mount),
         node_files_(node_files),
         pages_(pages),
+        source_changes_(source_changes),
         control_(mount, writers.shared(), pages),
         plain_(mount, node_files, pages),
         frames_(mount, pages, states, writers),
@@ -79,6 +82,7 @@ class OpenFiles {
   MountContext& mount_;
   NodeFiles& node_files_;
   KernelPages& pages_;
+  SourceChanges& source_changes_;
   ControlFiles control_;
   PlainFiles plain_;
   FrameFiles frames_;

@@ -124,11 +124,12 @@ void NodeFiles::watch(Node& directory) {
 }
 
 void NodeFiles::forget(NodeId node, std::uint64_t lookups) {
-  if (!mount_.nodes.forget(node, lookups)) return;
+  const NodeTable::Forgotten forgotten = mount_.nodes.forget(node, lookups);
+  if (!forgotten.is_gone) return;
   mount_.watcher.forget(node);
   mount_.directories.forget(node);
   // The C library keeps free memory between blocks that are in use.
-  if (mount_.nodes.take_shrunk()) try_in_memory([this] { mount_.workers.post([] { malloc_trim(0); }); });
+  if (forgotten.most_are_gone) try_in_memory([this] { mount_.workers.post([] { malloc_trim(0); }); });
 }
 
 }  // namespace cframefs::fs

@@ -108,15 +108,15 @@ void NodeTable::unplace(const Place& place, NodeId id) {
   }
 }
 
-bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
+NodeTable::Forgotten NodeTable::forget(NodeId id, std::uint64_t lookups) {
   std::shared_ptr<Node> last;  // destroyed without the lock
   codec::MutexLock lock(mutex_);
   auto found = places_.find(id);
-  if (found == places_.end() || id == kRootNode) return false;
+  if (found == places_.end() || id == kRootNode) return {};
   Place& place = found->second;
   if (place.lookups > lookups) {
     place.lookups -= lookups;
-    return false;
+    return {};
   }
   unplace(place, id);
   forget_key(id);
@@ -124,11 +124,10 @@ bool NodeTable::forget(NodeId id, std::uint64_t lookups) {
     kept_numbers_.erase(kept);
   last = std::move(place.node);
   places_.erase(found);
-  return true;
+  return {.is_gone = true, .most_are_gone = take_shrunk()};
 }
 
 bool NodeTable::take_shrunk() {
-  codec::MutexLock lock(mutex_);
   const std::size_t left = places_.size();
   if (most_ < kManyNodes || left > most_ / kShrunk) return false;
   most_ = left;
@@ -180,6 +179,17 @@ std::vector<std::shared_ptr<Node>> NodeTable::at_place(NodeId parent, const std:
   auto [begin, end] = by_place_.equal_range(std::pair(parent, std::string_view(name)));
   for (auto entry = begin; entry != end; ++entry)
     nodes.push_back(places_.at(entry->second).node);
+  return nodes;
+}
+
+std::vector<std::shared_ptr<Node>> NodeTable::other_forms_of(const Node& node) const {
+  codec::MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<Node>> nodes;
+  const std::uint64_t inode = node.inode.load(std::memory_order_relaxed);
+  for (auto form = by_key_.lower_bound(Key{node.device, inode, EntryKind{}, NodeRole{}});
+       form != by_key_.end() && std::get<0>(form->first) == node.device && std::get<1>(form->first) == inode; ++form) {
+    if (form->second != node.id) nodes.push_back(places_.at(form->second).node);
+  }
   return nodes;
 }
 

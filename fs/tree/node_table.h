@@ -119,10 +119,12 @@ class NodeTable {
   void retire(const EntryStat& created);
   /// Counts one more look-up of a node that the caller has verified. Returns nullptr if the node is gone.
   std::shared_ptr<Node> enter_again(NodeId id);
-  /// Removes `lookups` look-ups. Returns true if the node is gone.
-  bool forget(NodeId id, std::uint64_t lookups);
-  /// Returns true once if most of the nodes are gone, so that it is worth returning their memory to the system.
-  bool take_shrunk();
+  struct Forgotten {
+    bool is_gone = false;
+    bool most_are_gone = false;  // true once: it is worth returning their memory to the system
+  };
+  /// Removes `lookups` look-ups of a node.
+  Forgotten forget(NodeId id, std::uint64_t lookups);
   /// Returns 0 for the root and for nodes that are gone.
   NodeId parent_of(NodeId id) const;
   std::vector<NodeId> all() const;
@@ -134,6 +136,8 @@ class NodeTable {
   codec::Result<std::string> path_of(NodeId id) const;
   /// Returns the nodes that were last seen as `name` in `parent`.
   std::vector<std::shared_ptr<Node>> at_place(NodeId parent, const std::string& name) const;
+  /// Returns the other nodes of the file: those that show it in another form.
+  std::vector<std::shared_ptr<Node>> other_forms_of(const Node& node) const;
   void set_root(std::shared_ptr<Node> node);
   InodeNumbers& numbers() { return numbers_; }
   /// Records that a frame is opened for writing. A commit may replace its file before change_inode() tells so.
@@ -180,6 +184,8 @@ class NodeTable {
   /// Removes the nodes at a place from it and returns them; they have no place then.
   std::vector<NodeId> detach(const DirEntry& from) REQUIRES(mutex_);
   void forget_key(NodeId id) REQUIRES(mutex_);
+  /// Returns true once if most of the nodes are gone.
+  bool take_shrunk() REQUIRES(mutex_);
 
   InodeNumbers numbers_;
   std::atomic<bool> has_other_numbers_{false};

@@ -100,6 +100,23 @@ class Reading(Plain):
                     write(self.stored, CONTENT)
                     self.assertEqual(read(mount / "plain"), CONTENT)
 
+    def test_a_file_that_becomes_a_frame_without_a_report(self):
+        # semantics: F1
+        (frame, content), = golden_frames(SMALL)
+        stored = read(frame)
+        write(self.stored, CONTENT[: len(stored)])
+        for passthrough in ("auto", "off"):
+            with self.subTest(passthrough=passthrough), Mount(self.source, "detect=content", "names=strip",
+                                                              "passthrough=" + passthrough) as mount:
+                with open(mount / "plain", "rb", buffering=0) as before, open(self.stored, "r+b") as source:
+                    self.assertEqual(before.read(SIZE), CONTENT[: len(stored)])
+                    with mmap.mmap(source.fileno(), len(stored)) as mapped:
+                        mapped[:] = stored
+                        mapped.flush()
+                        self.assertEqual(read(mount / "plain"), content)
+                        self.assertEqual(os.pread(before.fileno(), SIZE, 0), stored)
+                        mapped[:] = CONTENT[: len(stored)]
+
     def test_programs_run(self):
         write(self.source + "/script", b"#!/bin/sh\necho it runs\n")
         shutil.copy("/bin/true", self.source + "/program")

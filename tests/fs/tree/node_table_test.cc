@@ -40,7 +40,7 @@ TEST_F(NodeTableTest, ACreatedFileIsNotTheGoneFileWhoseInodeItHas) {
   EXPECT_EQ(table_.place_of(created->id)->name, "created");
   EXPECT_EQ(enter("other", 6), other);
   // Forgetting the gone file leaves the created one in the table.
-  EXPECT_TRUE(table_.forget(gone->id, 1));
+  EXPECT_TRUE(table_.forget(gone->id, 1).is_gone);
   EXPECT_EQ(enter("created", 5), created);
 }
 
@@ -67,7 +67,7 @@ TEST_F(NodeTableTest, ANumberIsFreeAgainWhenItsNodeIsForgotten) {
   table_.change_inode(*replaced, 9);
   table_.change_inode(*replaced, 11);
   EXPECT_NE(table_.number_for(kDevice, 5), 5U);
-  EXPECT_TRUE(table_.forget(replaced->id, 1));
+  EXPECT_TRUE(table_.forget(replaced->id, 1).is_gone);
   EXPECT_EQ(table_.number_for(kDevice, 5), 5U);
   EXPECT_EQ(enter("again", 11)->shown_inode, 11U);
 }
