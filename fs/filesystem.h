@@ -79,7 +79,7 @@ class Filesystem {
   SymbolicLinks links_{mount_, node_files_};
   AttributeFiles attribute_files_{mount_, node_files_, pages_};
   Rights rights_{mount_, attribute_files_};
-  ExtendedAttributes extended_{mount_, node_files_, attribute_files_, rights_, states_, writers_};
+  ExtendedAttributes extended_{mount_, node_files_, pages_, attribute_files_, rights_, states_, writers_};
   FileAttributes attributes_{mount_, node_files_, notices_, pages_, links_, rights_, files_};
   Directories directories_{mount_, node_files_, notices_};
   Namespace names_{mount_, node_files_, pages_, writers_, files_, attributes_};

@@ -101,13 +101,11 @@ codec::Result<void> ExtendedAttributes::set(NodeId id, const std::string& name, 
     return codec::io_error(EPERM, "setxattr", "this kind of file has no attributes in the mount");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(writers_, *node, name, &value, flags, permit);
-  return attribute_files_.change_file(
-      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
-      [&](frame::OpenFile file) {
-        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, &value, caller)
-                                                   : mount_.files.set_attribute(file, name, value, flags);
-      },
-      permit);
+  const auto set_on = [&](frame::OpenFile file) {
+    return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, &value, caller)
+                                               : mount_.files.set_attribute(file, name, value, flags);
+  };
+  return change_stored(*node, name, set_on, permit);
 }
 
 codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& name, const Caller& caller,
@@ -121,13 +119,27 @@ codec::Result<void> ExtendedAttributes::remove(NodeId id, const std::string& nam
     return codec::io_error(EPERM, "removexattr", "this kind of file has no attributes in the mount");
   if (is_container(node->kind) && name.starts_with("user.blosc2."))
     return change_layer(writers_, *node, name, nullptr, 0, permit);
-  return attribute_files_.change_file(
-      *node, [&] { return attribute_files_.file_with_attribute(*node, name); },
+  const auto remove_from = [&](frame::OpenFile file) {
+    return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, nullptr, caller)
+                                               : mount_.files.remove_attribute(file, name);
+  };
+  return change_stored(*node, name, remove_from, permit);
+}
+
+codec::Result<void> ExtendedAttributes::change_stored(Node& node, const std::string& name,
+                                                      const AttributeFiles::ChangeFile& change, ChangePermit& permit) {
+  bool were_kept = false;
+  auto done = attribute_files_.change_file(
+      node, [&] { return attribute_files_.file_with_attribute(node, name); },
       [&](frame::OpenFile file) {
-        return name.starts_with(frame::kAclPrefix) ? rights_.change_acl(*node, file, name, nullptr, caller)
-                                                   : mount_.files.remove_attribute(file, name);
+        auto changed = change(file);
+        // Before the watcher's reports of this change are looked into, which wait for Node::change_mutex.
+        were_kept = node.kept.take() || were_kept;
+        return changed;
       },
       permit);
+  if (were_kept) pages_.forget_attributes(node.id);
+  return done;
 }
 
 }  // namespace cframefs::fs

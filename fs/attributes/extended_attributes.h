@@ -23,10 +23,11 @@ namespace cframefs::fs {
 
 class ExtendedAttributes {
  public:
-  ExtendedAttributes(MountContext& mount, NodeFiles& node_files, AttributeFiles& attribute_files, Rights& rights,
-                     FrameStates& states, FrameWriters& writers)
+  ExtendedAttributes(MountContext& mount, NodeFiles& node_files, KernelPages& pages, AttributeFiles& attribute_files,
+                     Rights& rights, FrameStates& states, FrameWriters& writers)
       : mount_(mount),
         node_files_(node_files),
+        pages_(pages),
         attribute_files_(attribute_files),
         rights_(rights),
         states_(states),
@@ -43,10 +44,15 @@ class ExtendedAttributes {
  private:
   /// Returns true for ACLs on a mount with uid=, gid= or umask=, whose rights are those shown.
   bool hides(std::string_view name) const;
+  /// Changes an attribute of the backing file. The kernel has forgotten the file's attributes then: no report of this
+  /// change makes it ignore the answer to a later question for them.
+  codec::Result<void> change_stored(Node& node, const std::string& name, const AttributeFiles::ChangeFile& change,
+                                    ChangePermit& permit);
   codec::Result<std::shared_ptr<const FrameSnapshot>> snapshot_for_attributes(Node& node);
 
   MountContext& mount_;
   NodeFiles& node_files_;
+  KernelPages& pages_;
   AttributeFiles& attribute_files_;
   Rights& rights_;
   FrameStates& states_;

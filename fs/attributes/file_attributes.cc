@@ -97,11 +97,11 @@ codec::Result<Attributes> FileAttributes::describe_node(NodeId id, FileHandle* h
 }
 
 codec::Result<Attributes> FileAttributes::of_entered(Node& node) {
-  const double seconds = begin_answer(node);
+  const auto answer = begin_answer(node);
   auto probe = probe_node(node);
   if (!probe) return codec::Failure(probe.error());
   Attributes attributes = describe(node, *probe);
-  if (seconds > 0) attributes.attr_timeout = seconds_to_keep(node, *probe, seconds);
+  if (answer) attributes.attr_timeout = seconds_to_keep(node, *probe, *answer);
   return attributes;
 }
 
@@ -277,31 +277,31 @@ void FileAttributes::show_made_up_root(struct stat& status) {
   status.st_ctim = file->st_ctim;
 }
 
-double FileAttributes::begin_answer(Node& node) const {
+std::optional<FileAttributes::KeptAnswer> FileAttributes::begin_answer(Node& node) const {
   // Not for a symbolic link, whose shown target depends on other files, nor for a file that is being written, which
   // changes with each commit.
-  if (!is_container(node.kind) && node.kind != EntryKind::plain) return 0;
+  if (!is_container(node.kind) && node.kind != EntryKind::plain) return std::nullopt;
   const std::shared_ptr<Node> directory = mount_.nodes.find(mount_.nodes.parent_of(node.id));
-  if (!directory || !directory->watched.load(std::memory_order_acquire) || write_back_of(node)) return 0;
+  if (!directory || !directory->watched.load(std::memory_order_acquire) || write_back_of(node)) return std::nullopt;
   {
     // The kernel may write the file itself, by a map, which neither it nor the system reports.
     codec::MutexLock lock(node.mutex);
-    if (!node.open_plain.backing.expired()) return 0;
+    if (!node.open_plain.backing.expired()) return std::nullopt;
   }
   // The files of a sparse frame lie in a directory of their own, of the same filesystem.
   if (node.kind == EntryKind::sparse_frame) node_files_.watch(node);
-  if (node.kind == EntryKind::sparse_frame && !node.watched.load(std::memory_order_acquire)) return 0;
+  if (node.kind == EntryKind::sparse_frame && !node.watched.load(std::memory_order_acquire)) return std::nullopt;
   const double otherwise = directory->sees_all.load(std::memory_order_acquire) ? kFileTimeout : 0;
   const double seconds = mount_.options.kernel_cache.attr_timeout.value_or(otherwise);
-  if (seconds > 0) node.kept.begin_answer();
-  return seconds;
+  if (seconds <= 0) return std::nullopt;
+  return KeptAnswer{seconds, node.kept.begin_answer()};
 }
 
-double FileAttributes::seconds_to_keep(Node& node, const EntryStat& probe, double seconds) const {
+double FileAttributes::seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer) const {
   // A file may change unnoticed by a second name; a damaged one shows no size.
   const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
   const bool may_keep = has_one_name && !probe.damage && !write_back_of(node);
-  return may_keep && node.kept.answered(probe.identity) ? seconds : 0;
+  return may_keep && node.kept.answered(answer.look, probe.identity) ? answer.seconds : 0;
 }
 
 }  // namespace cframefs::fs

@@ -46,6 +46,11 @@ class FileAttributes {
   static std::uint64_t shown_inode(const Node& node);
 
  private:
+  struct KeptAnswer {
+    double seconds = 0;
+    KeptAnswers::Look look;
+  };
+
   codec::Result<EntryStat> apply_stat(Node& node, const EntryStat& known, EntryStat probe,
                                       const std::shared_ptr<WriteBack>& writer, const PageCacheState::Look& look);
   /// Applies the options uid, gid and umask.
@@ -58,11 +63,11 @@ class FileAttributes {
   void show_made_up_root(struct stat& status);
   /// Returns the attributes that follow from a probe. The kernel must not keep those of a file.
   Attributes describe(const Node& node, const EntryStat& probe);
-  /// Returns how long the kernel may use the attributes of a file, 0 if not all changes of them are reported. Called
-  /// before the file is examined.
-  double begin_answer(Node& node) const;
-  /// Returns the same for what was found.
-  double seconds_to_keep(Node& node, const EntryStat& probe, double seconds) const;
+  /// Returns how long the kernel may use the attributes of a file, nullopt if not all changes of them are reported.
+  /// Called before the file is examined.
+  std::optional<KeptAnswer> begin_answer(Node& node) const;
+  /// Returns the same for what was found, in seconds.
+  double seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer) const;
   /// As of(), but succeeds for a container that cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
 

@@ -43,6 +43,10 @@ class KernelPages {
   /// Makes the kernel drop attributes and pages of a file. Does not wait for pages of reads in progress that check the
   /// file once more.
   void drop_pages(const std::shared_ptr<Node>& node);
+  /// Makes the kernel forget the attributes of a node that it knows, before it takes the caller's answer.
+  void forget_attributes(NodeId id) {
+    until_there_is_memory([&] { notices_.kernel().forget_attributes(id); });
+  }
   /// Delays an answer that shows a state of the file until no page of an older state is left, at most 250 ms.
   void wait_for_drop(const Node& node);
 

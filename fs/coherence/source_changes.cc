@@ -116,7 +116,7 @@ void SourceChanges::look_into_change(const std::shared_ptr<Node>& node) {
 
 void SourceChanges::look_into_other_forms(const Node& node) {
   for (const std::shared_ptr<Node>& form : mount_.nodes.other_forms_of(node)) {
-    if (form->pages.pages() == PageCacheState::Pages::unknown) continue;
+    if (form->pages.pages() == PageCacheState::Pages::none) continue;
     look_into_change(form);
     static_cast<void>(notices_.wait(Lane::changes, form->id, kLongestLook));
     pages_.wait_for_drop(*form);

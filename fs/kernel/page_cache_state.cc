@@ -32,7 +32,7 @@ PageCacheState::Drop PageCacheState::drop() {
 PageCacheState::Opened PageCacheState::opened(const Opening& opening) {
   codec::MutexLock lock(mutex_);
   const bool same_state = state_ == opening.file && (!state_.racy || trusted_);
-  const bool same = pages_ != Pages::unknown && same_state;
+  const bool same = pages_ != Pages::none && same_state;
   damaged_ = opening.damaged || (same && damaged_);
   Opened answer;
   answer.same_state = same_state;
@@ -64,7 +64,7 @@ void PageCacheState::open_confirmed() {
 
 void PageCacheState::passed() {
   codec::MutexLock lock(mutex_);
-  pages_ = Pages::unknown;
+  pages_ = Pages::none;
 }
 
 PageCacheState::Drop PageCacheState::closed(bool wrote) {
@@ -72,7 +72,7 @@ PageCacheState::Drop PageCacheState::closed(bool wrote) {
   if (wrote) told_size_.end_writing();
   if (!wrote || --writers_ > 0 || pages_ != Pages::racing) return Drop::nothing;
   // No write is in flight any more: one more drop leaves only correct pages.
-  pages_ = state_ == frame::FileVersion{} ? Pages::unknown : Pages::held;
+  pages_ = Pages::held;
   return drop();
 }
 
@@ -81,23 +81,21 @@ PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame:
   codec::MutexLock lock(mutex_);
   const bool resized = told_size_.tell(size);
   const bool is_same = state_ == file && (trusted_ || !state_.may_hide_changes());
-  if (!counts(look) || pages_ == Pages::unknown || is_same) return Drop::nothing;
+  if (!counts(look) || pages_ == Pages::none || is_same) return Drop::nothing;
   adopt_foreign(file);
   return resized ? Drop::nothing : drop();
 }
 
 PageCacheState::Drop PageCacheState::seen_by_read(const Look& look, const frame::FileVersion& file) {
   codec::MutexLock lock(mutex_);
-  if (!counts(look) || pages_ == Pages::unknown || state_ == file) return Drop::nothing;
+  if (!counts(look) || pages_ == Pages::none || state_ == file) return Drop::nothing;
   return foreign(file);
 }
 
 PageCacheState::Drop PageCacheState::reported(const frame::FileVersion& file) {
   codec::MutexLock lock(mutex_);
   if (state_ == file && last_own_ == file) return Drop::nothing;
-  // The kernel may cache attributes even if it has no pages.
-  if (pages_ == Pages::unknown) return drop();
-  return foreign(file);
+  return pages_ == Pages::none ? Drop::nothing : foreign(file);
 }
 
 void PageCacheState::lost_track() {
@@ -115,9 +113,9 @@ PageCacheState::Drop PageCacheState::end_change(const std::optional<frame::FileV
   codec::MutexLock lock(mutex_);
   --changing_;
   ++changes_;
-  const bool was_right = before && pages_ != Pages::unknown && state_ == *before;
+  const bool was_right = before && pages_ != Pages::none && state_ == *before;
   last_own_ = after.value_or(frame::FileVersion{});
-  if (pages_ == Pages::unknown) return Drop::nothing;
+  if (pages_ == Pages::none) return Drop::nothing;
   if (was_right && after) {
     state_ = *after;
     trusted_ = true;
@@ -133,14 +131,14 @@ PageCacheState::Drop PageCacheState::committed(const frame::FileVersion& before,
   codec::MutexLock lock(mutex_);
   ++changes_;
   if (!own) {
-    if (pages_ == Pages::unknown) return Drop::nothing;
+    if (pages_ == Pages::none) return Drop::nothing;
     adopt_foreign(after);
     trusted_ = true;  // the write-back continues to watch the file
     last_own_ = after;
     return drop();
   }
   last_own_ = after;
-  if (pages_ == Pages::unknown || state_ != before) return Drop::nothing;
+  if (pages_ == Pages::none || state_ != before) return Drop::nothing;
   state_ = after;
   trusted_ = true;
   return Drop::nothing;
@@ -151,14 +149,14 @@ PageCacheState::Drop PageCacheState::discarded() {
   ++changes_;
   state_ = last_own_ = {};
   trusted_ = false;
-  pages_ = writers_ > 0 ? Pages::racing : Pages::unknown;
+  pages_ = writers_ > 0 ? Pages::racing : Pages::held;
   return drop();
 }
 
 void PageCacheState::renamed(const frame::FileVersion& before, const frame::FileVersion& after) {
   codec::MutexLock lock(mutex_);
   ++changes_;
-  if (pages_ == Pages::unknown || state_ != before) return;
+  if (pages_ == Pages::none || state_ != before) return;
   state_ = last_own_ = after;
   trusted_ = true;
 }
@@ -175,7 +173,7 @@ bool PageCacheState::must_drop_after_write(bool unconfirmed) const {
 
 bool PageCacheState::is_own(const frame::FileVersion& file) const {
   codec::MutexLock lock(mutex_);
-  return last_own_ == file && state_ == file && pages_ != Pages::unknown;
+  return last_own_ == file && state_ == file && pages_ != Pages::none;
 }
 
 PageCacheState::Pages PageCacheState::pages() const {

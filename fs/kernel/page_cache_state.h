@@ -3,7 +3,7 @@
 // The class decides whether an open may keep the cached pages, and when the kernel must drop them.
 // fs/doc/page-cache.md describes the states, the transitions and the reason for each.
 //
-//   unknown --open--> held --another program's change, while handles can write--> racing --last writer closes--> held
+//   none --open--> held --another program's change, while handles can write--> racing --last writer closes--> held
 //
 // Rules: a change by the mount itself never drops pages, because a page that is dropped while a write is in flight is
 // read again without that write and stays old. A change by another program always drops them. If handles can write at
@@ -26,9 +26,9 @@ namespace cframefs::fs {
 class PageCacheState {
  public:
   enum class Pages : std::uint8_t {
-    unknown,  // the kernel has no pages, or pages of an unknown version: the next open drops them
-    held,     // pages are those of state_, with what programs have written since
-    racing,   // as held, but a page may have been read before a write arrived that was in flight
+    none,    // the kernel has no pages: no handle has been open, or the kernel reads the file itself
+    held,    // pages are those of state_, with what programs have written since
+    racing,  // as held, but a page may have been read before a write arrived that was in flight
   };
   /// What the caller must make the kernel drop. Opens keep no pages until drops() counts it as carried out.
   enum class Drop : std::uint8_t { nothing, pages };
@@ -85,7 +85,7 @@ class PageCacheState {
   /// Records that a commit has left the version `after`. `own`: the write-back made the change; otherwise the commit
   /// follows a change by another program.
   Drop committed(const frame::FileVersion& before, const frame::FileVersion& after, bool own);
-  /// Records that bytes that programs wrote are discarded; pages may hold them.
+  /// Records that bytes that programs wrote are discarded; pages may hold them. The version is unknown then.
   Drop discarded();
   /// Records a rename, which changes the timestamps and not the content.
   void renamed(const frame::FileVersion& before, const frame::FileVersion& after);
@@ -113,7 +113,7 @@ class PageCacheState {
   Drop drop() REQUIRES(mutex_);
 
   mutable codec::Mutex mutex_;
-  Pages pages_ GUARDED_BY(mutex_) = Pages::unknown;
+  Pages pages_ GUARDED_BY(mutex_) = Pages::none;
   frame::FileVersion state_ GUARDED_BY(mutex_);     // the version that the pages belong to; empty: unknown
   frame::FileVersion last_own_ GUARDED_BY(mutex_);  // the version that the last change by the mount has left
   bool trusted_ GUARDED_BY(mutex_) = false;         // no change within the timestamp of state_ has been missed

@@ -19,42 +19,61 @@ TEST(KeptAnswers, NothingIsKeptBeforeAnAnswer) {
   EXPECT_TRUE(kept.are_of(version(1)));
 }
 
-TEST(KeptAnswers, AChangeDuringTheExaminationIsPassedOnAndTheAnswerNotKept) {
+/// An answer without a change during the look.
+bool answer(KeptAnswers& kept, const frame::FileVersion& version) {
+  return kept.answered(kept.begin_answer(), version);
+}
+
+TEST(KeptAnswers, AnAnswerIsKeptUntilItIsTaken) {
   KeptAnswers kept;
-  kept.begin_answer();
+  EXPECT_TRUE(answer(kept, version(1)));
   EXPECT_TRUE(kept.take());
-  EXPECT_FALSE(kept.answered(version(1)));
   EXPECT_FALSE(kept.take());
+}
+
+TEST(KeptAnswers, AnAnswerWithAChangeDuringTheLookIsNotKept) {
+  KeptAnswers kept;
+  const auto look = kept.begin_answer();
+  EXPECT_FALSE(kept.take()) << "a notification would cross the answer";
+  EXPECT_FALSE(kept.answered(look, version(1)));
+  EXPECT_FALSE(kept.take());
+}
+
+TEST(KeptAnswers, AnAnswerFromBeforeAChangeIsNotKeptBesideALaterOne) {
+  KeptAnswers kept;
+  const auto before = kept.begin_answer();
+  EXPECT_FALSE(kept.take());
+  const auto after = kept.begin_answer();
+  EXPECT_FALSE(kept.answered(before, version(1)));
+  EXPECT_TRUE(kept.answered(after, version(2)));
+  EXPECT_TRUE(kept.are_of(version(2)));
+  EXPECT_TRUE(kept.take());
 }
 
 TEST(KeptAnswers, AnOpenOfTheVersionThatWasToldKeepsThem) {
   KeptAnswers kept;
-  kept.begin_answer();
+  const auto look = kept.begin_answer();
   EXPECT_FALSE(kept.are_of(version(1))) << "the answer is not known yet";
-  EXPECT_TRUE(kept.answered(version(1)));
+  EXPECT_TRUE(kept.answered(look, version(1)));
   EXPECT_TRUE(kept.are_of(version(1)));
   EXPECT_FALSE(kept.are_of(version(2)));
 }
 
 TEST(KeptAnswers, AVersionThatMayHideAChangeIsNotTheSame) {
   KeptAnswers kept;
-  kept.begin_answer();
-  EXPECT_TRUE(kept.answered(version(1, true)));
+  EXPECT_TRUE(answer(kept, version(1, true)));
   EXPECT_FALSE(kept.are_of(version(1, false)));
 }
 
 TEST(KeptAnswers, OfTwoVersionsTheKernelMayHaveEither) {
   KeptAnswers kept;
-  kept.begin_answer();
-  EXPECT_TRUE(kept.answered(version(1)));
-  kept.begin_answer();
-  EXPECT_FALSE(kept.answered(version(2))) << "which the kernel must ask for again";
+  EXPECT_TRUE(answer(kept, version(1)));
+  EXPECT_FALSE(answer(kept, version(2))) << "which the kernel must ask for again";
   EXPECT_FALSE(kept.are_of(version(1)));
   EXPECT_FALSE(kept.are_of(version(2)));
   EXPECT_TRUE(kept.take());
   EXPECT_TRUE(kept.are_of(version(3)));
-  kept.begin_answer();
-  EXPECT_TRUE(kept.answered(version(3)));
+  EXPECT_TRUE(answer(kept, version(3)));
   EXPECT_TRUE(kept.are_of(version(3)));
 }
 

@@ -45,7 +45,7 @@ class PageCacheStateTest : public ::testing::Test {
 // ---- open ----
 
 TEST_F(PageCacheStateTest, TheFirstOpenKeepsNoPages) {
-  EXPECT_EQ(pages_.pages(), Pages::unknown);
+  EXPECT_EQ(pages_.pages(), Pages::none);
   EXPECT_FALSE(open(state(1)).keep_pages);
   EXPECT_EQ(pages_.pages(), Pages::held);
 }
@@ -58,7 +58,7 @@ TEST_F(PageCacheStateTest, AnOpenOfTheSameStateKeepsPages) {
 TEST_F(PageCacheStateTest, AFileThatTheKernelReadsItselfHasNoPages) {
   open_and_confirm(state(1), true);
   pages_.passed();
-  EXPECT_EQ(pages_.pages(), Pages::unknown);
+  EXPECT_EQ(pages_.pages(), Pages::none);
   EXPECT_EQ(stat(state(2)), Drop::nothing);
   EXPECT_EQ(read(state(3)), Drop::nothing);
   EXPECT_EQ(change(state(3), state(4)), Drop::nothing);
@@ -210,7 +210,7 @@ TEST_F(PageCacheStateTest, ACommitOverAnUnknownStateProvesNothing) {
 TEST_F(PageCacheStateTest, DiscardedBytesAreDropped) {
   open_and_confirm(state(1));
   EXPECT_EQ(pages_.discarded(), Drop::pages);
-  EXPECT_EQ(pages_.pages(), Pages::unknown);
+  carry_out();
   EXPECT_FALSE(open(state(1)).keep_pages) << "although the state on disk is the one that was opened";
 }
 
@@ -220,7 +220,27 @@ TEST_F(PageCacheStateTest, BytesDiscardedBesideAWriterAreDroppedAgainAfterItsWri
   EXPECT_EQ(pages_.pages(), Pages::racing);
   EXPECT_TRUE(pages_.must_drop_after_write(false));
   EXPECT_EQ(pages_.closed(true), Drop::pages);
-  EXPECT_EQ(pages_.pages(), Pages::unknown);
+  EXPECT_EQ(pages_.pages(), Pages::held);
+}
+
+TEST_F(PageCacheStateTest, PagesThatAReaderFillsAfterBytesWereDiscardedAreDroppedAtTheNextChange) {
+  for (const bool has_writer : {false, true}) {
+    SCOPED_TRACE(has_writer);
+    open_and_confirm(state(1));
+    EXPECT_EQ(stat(state(1)), Drop::nothing);
+    if (has_writer) open_and_confirm(state(1), true);
+    EXPECT_EQ(pages_.discarded(), Drop::pages);
+    if (has_writer) {
+      EXPECT_EQ(pages_.closed(true), Drop::pages);
+    }
+    carry_out();
+    EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
+    EXPECT_EQ(stat(state(3)), Drop::pages);
+    EXPECT_EQ(pages_.discarded(), Drop::pages);
+    EXPECT_EQ(stat(state(4)), Drop::pages);
+    EXPECT_EQ(pages_.discarded(), Drop::pages);
+    EXPECT_EQ(read(state(5)), Drop::pages);
+  }
 }
 
 // ---- changes by another program ----
@@ -261,9 +281,9 @@ TEST_F(PageCacheStateTest, AChangeThatTheWatcherReportsDropsPages) {
   EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
 }
 
-TEST_F(PageCacheStateTest, AReportForAFileThatWasNeverOpenDropsAttributes) {
-  EXPECT_EQ(pages_.reported(state(2)), Drop::pages);
-  EXPECT_EQ(pages_.pages(), Pages::unknown);
+TEST_F(PageCacheStateTest, AReportForAFileThatWasNeverOpenDropsNothing) {
+  EXPECT_EQ(pages_.reported(state(2)), Drop::nothing);
+  EXPECT_EQ(pages_.pages(), Pages::none);
 }
 
 TEST_F(PageCacheStateTest, LostEventsLeaveNothingKnown) {
