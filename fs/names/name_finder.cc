@@ -14,6 +14,7 @@ codec::Result<FoundEntry> NameFinder::find(NodeId parent, const HeldDirectory& d
   WatchedNames& names = mount_.watcher.names();
   if (names.is_listed(parent)) {
     mount_.watcher.catch_up();
+    if (!mount_.tree.is_single_file() && names.lacks_forms_of(parent, name)) return no_entry(name);
     return mount_.tree.find(directory->handle(), name,
                             [&](const std::string& stored) { return names.lacks(parent, stored); });
   }

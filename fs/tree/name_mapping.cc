@@ -23,14 +23,16 @@ constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::string_view kNewSuffix = ".b2frame";
 constexpr char kEscape = '+';
 
-/// Returns the length of frame::kTemporaryPrefix without its dot if `name` is that stem, any number of `kEscape`, a
-/// dot, and anything. Returns 0 for other names.
+/// frame::kTemporaryPrefix without its dot.
+constexpr std::string_view kReservedStem =
+    std::string_view(kTemporaryPrefix).substr(0, std::string_view(kTemporaryPrefix).size() - 1);
+
+/// Returns the length of `kReservedStem` if `name` is that stem, any number of `kEscape`, a dot, and anything. Returns
+/// 0 for other names.
 std::size_t reserved_stem(std::string_view name) {
-  const std::string_view stem =
-      std::string_view(kTemporaryPrefix).substr(0, std::string_view(kTemporaryPrefix).size() - 1);
-  if (!name.starts_with(stem)) return 0;
-  const std::size_t dot = name.find_first_not_of(kEscape, stem.size());
-  return dot != std::string_view::npos && name[dot] == '.' ? stem.size() : 0;
+  if (!name.starts_with(kReservedStem)) return 0;
+  const std::size_t dot = name.find_first_not_of(kEscape, kReservedStem.size());
+  return dot != std::string_view::npos && name[dot] == '.' ? kReservedStem.size() : 0;
 }
 
 /// The order in which names on disk get a short name that several of them could have.
@@ -105,6 +107,24 @@ std::string NameMapper::in_mount(const std::string& stored) {
   std::string shown = stored;
   if (const std::size_t stem = reserved_stem(stored); stem > 0) shown.erase(stem, 1);
   return shown;
+}
+
+bool NameMapper::is_reserved(std::string_view name) {
+  return name.starts_with(kReservedStem);
+}
+
+std::string_view NameMapper::without_suffixes(std::string_view name) {
+  for (;;) {
+    if (const std::string_view locked = locked_name(name); !locked.empty()) {
+      name = locked;
+    } else if (const std::string_view suffix = suffix_of(name); !suffix.empty()) {
+      name.remove_suffix(suffix.size());
+    } else if (name.size() > kNpySuffix.size() && name.ends_with(kNpySuffix)) {
+      name.remove_suffix(kNpySuffix.size());
+    } else {
+      return name;
+    }
+  }
 }
 
 std::string_view NameMapper::locked_name(std::string_view name) {

@@ -81,6 +81,12 @@ class NameMapper {
   /// Returns "x" for "x.b2lock", the lock file of "x"; returns "" for other names.
   static std::string_view locked_name(std::string_view name);
 
+  /// Returns whether on_disk() may change the name, or change it once it has a suffix.
+  static bool is_reserved(std::string_view name);
+  /// Returns the name without its suffixes of containers, arrays and lock files. It is the same for a name of the mount
+  /// and for each name on disk that resolve_shown() examines for it, unless the name is reserved.
+  static std::string_view without_suffixes(std::string_view name);
+
   /// Returns the container suffix of a name on disk, "" if it has none.
   static std::string_view suffix_of(std::string_view name);
   /// Returns whether a new frame may have this name on disk: its suffix is not that of another format.

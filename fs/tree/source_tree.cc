@@ -51,10 +51,6 @@ codec::Failure of(codec::Error error, const std::string& path) {
   return codec::Failure(std::move(error));
 }
 
-codec::Failure no_entry(const std::string& name) {
-  return of(codec::io_error(ENOENT, "lookup").value(), name);
-}
-
 EntryKind kind_of_mode(mode_t mode) {
   if (S_ISDIR(mode)) return EntryKind::directory;
   if (S_ISREG(mode)) return EntryKind::plain;
@@ -87,6 +83,10 @@ bool is_blank(const std::string& path, const struct stat& status) {
 }
 
 }  // namespace
+
+codec::Failure no_entry(const std::string& name) {
+  return of(codec::io_error(ENOENT, "lookup").value(), name);
+}
 
 bool leads_elsewhere(const codec::Error& error) {
   return is_missing(error) || error.sys == ELOOP || error.sys == EISDIR || error.sys == ENXIO;

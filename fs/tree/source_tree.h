@@ -39,6 +39,8 @@ struct FoundEntry {
   EntryStat stat;    // as SourceTree::probe_entry()
 };
 
+/// Returns the error for a name that leads to nothing.
+codec::Failure no_entry(const std::string& name);
 /// Returns whether the error means that a name leads to nothing any more, or to another kind of file.
 bool leads_elsewhere(const codec::Error& error);
 

@@ -44,13 +44,15 @@ void WatchedNames::forget(std::uint64_t directory) {
 void WatchedNames::drop_names(Directory& directory) {
   names_ -= directory.names.size();
   std::unordered_set<std::uint64_t>().swap(directory.names);
+  std::unordered_set<std::uint64_t>().swap(directory.stems);
   directory.state = State::counted;
   directory.looks = 0;
   directory.vanished = 0;
 }
 
-void WatchedNames::add(Directory& directory, std::uint64_t name) {
-  if (!directory.names.insert(name).second) return;
+void WatchedNames::add(Directory& directory, std::string_view name) {
+  directory.stems.insert(digest(NameMapper::without_suffixes(name)));
+  if (!directory.names.insert(digest(name)).second) return;
   if (++names_ <= kMostNames) return;
   drop_names(directory);
   directory.worthwhile = kNever;
@@ -68,11 +70,20 @@ bool WatchedNames::is_listed(std::uint64_t directory) const {
 }
 
 bool WatchedNames::lacks(std::uint64_t directory, std::string_view name) const {
-  if (NameMapper::is_temporary(name)) return false;
-  const std::uint64_t wanted = digest(name);
+  return !NameMapper::is_temporary(name) && is_listed_without(directory, digest(name), &Directory::names);
+}
+
+bool WatchedNames::lacks_forms_of(std::uint64_t directory, std::string_view shown) const {
+  return !NameMapper::is_reserved(shown) &&
+         is_listed_without(directory, digest(NameMapper::without_suffixes(shown)), &Directory::stems);
+}
+
+bool WatchedNames::is_listed_without(std::uint64_t directory, std::uint64_t digest,
+                                     std::unordered_set<std::uint64_t> Directory::*table) const {
   codec::MutexLock lock(mutex_);
   const auto found = directories_.find(directory);
-  return found != directories_.end() && found->second.state == State::listed && !found->second.names.contains(wanted);
+  return found != directories_.end() && found->second.state == State::listed &&
+         !(found->second.*table).contains(digest);
 }
 
 std::uint64_t WatchedNames::begin_listing(std::uint64_t directory, std::size_t looks) {
@@ -99,7 +110,7 @@ void WatchedNames::end_listing(std::uint64_t directory, std::uint64_t number, co
     return;
   }
   for (const std::string& name : *names) {
-    if (!NameMapper::is_temporary(name)) add(listed, digest(name));
+    if (!NameMapper::is_temporary(name)) add(listed, name);
   }
   listed.worthwhile = kFewLooks + names->size() / kNamesForALook;
   listed.state = State::listed;
@@ -108,7 +119,7 @@ void WatchedNames::end_listing(std::uint64_t directory, std::uint64_t number, co
 void WatchedNames::appeared(std::uint64_t directory, std::string_view name) {
   codec::MutexLock lock(mutex_);
   const auto found = directories_.find(directory);
-  if (found != directories_.end() && found->second.state != State::counted) add(found->second, digest(name));
+  if (found != directories_.end() && found->second.state != State::counted) add(found->second, name);
 }
 
 void WatchedNames::vanished(std::uint64_t directory) {

@@ -11,8 +11,8 @@
 namespace cframefs::fs {
 namespace {
 
-const std::vector<std::string> kStems = {"a",    "ab",      ".cframefs-tmp.x", ".cframefs-tmp+.x", ".cframefs-tmp++.x",
-                                         "a.b2", "a.b2lock"};
+const std::vector<std::string> kStems = {"a",    "ab",       ".cframefs-tmp.x", ".cframefs-tmp+.x", ".cframefs-tmp++.x",
+                                         "a.b2", "a.b2lock", ".cframefs-tmp"};
 const std::vector<std::string> kSuffixes = {"",     ".b2",    ".b2f",    ".b2frame", ".b2nd",
                                             ".blp", ".cdata", ".b2lock", ".npy",     ".txt"};
 
@@ -125,6 +125,20 @@ TEST(Names, TemporaryFilesAndLocksOfFramesAreHiddenAndLocksOfOthersAreNot) {
   ASSERT_EQ(shown.size(), 2U);
   EXPECT_EQ(shown[0].shown, "x");
   EXPECT_EQ(shown[1].shown, "notes.b2lock");
+}
+
+RC_GTEST_PROP(NameMapping, ALookUpExaminesNoNameThatDiffersInMoreThanSuffixes, ()) {
+  const NameMapper rules(*rc::gen::element(Names::strip, Names::keep),
+                         *rc::gen::element(ArrayView::npy, ArrayView::flat));
+  const Directory directory = any_directory(rules);
+  const std::string shown = any_name();
+  RC_PRE(!NameMapper::is_reserved(shown));
+  const auto found = rules.resolve_shown(shown, [&](const std::string& stored) -> codec::Result<EntryKind> {
+    RC_ASSERT(NameMapper::without_suffixes(stored) == NameMapper::without_suffixes(shown));
+    const auto entry = directory.find(stored);
+    return entry == directory.end() ? EntryKind::none : entry->second;
+  });
+  RC_ASSERT(found.has_value());
 }
 
 }  // namespace

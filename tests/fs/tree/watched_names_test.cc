@@ -49,6 +49,22 @@ TEST_F(WatchedNamesTest, AListedDirectoryLacksAllOtherNames) {
   EXPECT_FALSE(lacks("c"));
 }
 
+TEST_F(WatchedNamesTest, AListedDirectoryLacksAllFormsOfOtherNames) {
+  list({"a", "b.b2frame", "c.npy.b2nd"});
+  const auto lacks_forms = [&](const std::string& shown) { return names_.lacks_forms_of(kDirectory, shown); };
+  for (const char* const there : {"a", "a.npy", "b", "b.b2nd", "b.b2frame", "c", "c.npy", "c.b2lock"})
+    EXPECT_FALSE(lacks_forms(there)) << there;
+  EXPECT_TRUE(lacks_forms("d"));
+  EXPECT_TRUE(lacks_forms("d.npy"));
+  EXPECT_TRUE(lacks_forms("ab"));
+  EXPECT_FALSE(lacks_forms(".cframefs-tmp")) << "its names on disk are other ones";
+  EXPECT_FALSE(names_.lacks_forms_of(kDirectory + 1, "d"));
+  names_.appeared(kDirectory, "d.b2f");
+  EXPECT_FALSE(lacks_forms("d.npy"));
+  names_.lose_track();
+  EXPECT_FALSE(lacks_forms("ab"));
+}
+
 TEST_F(WatchedNamesTest, ANameThatAppearsDuringTheListingIsNotLacked) {
   names_.follow(kDirectory);
   const std::uint64_t listing = begin();
