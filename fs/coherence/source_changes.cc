@@ -164,6 +164,7 @@ bool SourceChanges::misleads(const DirEntry& place) {
   if (!mount_.watcher.names().follows(place.directory) || place.name.empty()) return true;
   if (NameMapper::is_temporary(place.name)) return false;
   if (!is_as_known(place)) return true;
+  if (mount_.watcher.names().is_only_form(place.directory, place.name)) return false;
   // An entry that appears or vanishes can also change the name under which another one shows.
   bool has_others = !mount_.nodes.at_place(place.directory, place.name + std::string(NameMapper::kLockSuffix)).empty();
   const auto note = [&](const std::string& stored) -> codec::Result<EntryKind> {

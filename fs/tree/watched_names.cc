@@ -44,15 +44,15 @@ void WatchedNames::forget(std::uint64_t directory) {
 void WatchedNames::drop_names(Directory& directory) {
   names_ -= directory.names.size();
   std::unordered_set<std::uint64_t>().swap(directory.names);
-  std::unordered_set<std::uint64_t>().swap(directory.stems);
+  std::unordered_map<std::uint64_t, std::uint32_t>().swap(directory.stems);
   directory.state = State::counted;
   directory.looks = 0;
   directory.vanished = 0;
 }
 
 void WatchedNames::add(Directory& directory, std::string_view name) {
-  directory.stems.insert(digest(NameMapper::without_suffixes(name)));
   if (!directory.names.insert(digest(name)).second) return;
+  ++directory.stems[digest(NameMapper::without_suffixes(name))];
   if (++names_ <= kMostNames) return;
   drop_names(directory);
   directory.worthwhile = kNever;
@@ -63,27 +63,40 @@ bool WatchedNames::follows(std::uint64_t directory) const {
   return directories_.contains(directory);
 }
 
+const WatchedNames::Directory* WatchedNames::listed(std::uint64_t directory) const {
+  const auto found = directories_.find(directory);
+  return found != directories_.end() && found->second.state == State::listed ? &found->second : nullptr;
+}
+
 bool WatchedNames::is_listed(std::uint64_t directory) const {
   codec::MutexLock lock(mutex_);
-  const auto found = directories_.find(directory);
-  return found != directories_.end() && found->second.state == State::listed;
+  return listed(directory) != nullptr;
 }
 
 bool WatchedNames::lacks(std::uint64_t directory, std::string_view name) const {
-  return !NameMapper::is_temporary(name) && is_listed_without(directory, digest(name), &Directory::names);
+  if (NameMapper::is_temporary(name)) return false;
+  const std::uint64_t wanted = digest(name);
+  codec::MutexLock lock(mutex_);
+  const Directory* const all = listed(directory);
+  return all != nullptr && !all->names.contains(wanted);
 }
 
 bool WatchedNames::lacks_forms_of(std::uint64_t directory, std::string_view shown) const {
-  return !NameMapper::is_reserved(shown) &&
-         is_listed_without(directory, digest(NameMapper::without_suffixes(shown)), &Directory::stems);
+  if (NameMapper::is_reserved(shown)) return false;
+  const std::uint64_t wanted = digest(NameMapper::without_suffixes(shown));
+  codec::MutexLock lock(mutex_);
+  const Directory* const all = listed(directory);
+  return all != nullptr && !all->stems.contains(wanted);
 }
 
-bool WatchedNames::is_listed_without(std::uint64_t directory, std::uint64_t digest,
-                                     std::unordered_set<std::uint64_t> Directory::*table) const {
+bool WatchedNames::is_only_form(std::uint64_t directory, std::string_view name) const {
+  if (NameMapper::is_reserved(name)) return false;
+  const std::uint64_t stem = digest(NameMapper::without_suffixes(name));
   codec::MutexLock lock(mutex_);
-  const auto found = directories_.find(directory);
-  return found != directories_.end() && found->second.state == State::listed &&
-         !(found->second.*table).contains(digest);
+  const Directory* const all = listed(directory);
+  if (all == nullptr || !all->names.contains(digest(name))) return false;
+  const auto forms = all->stems.find(stem);
+  return forms != all->stems.end() && forms->second == 1;
 }
 
 std::uint64_t WatchedNames::begin_listing(std::uint64_t directory, std::size_t looks) {

@@ -9,8 +9,8 @@
 // While a directory is listed, the table has at least the names that were there at the last Watcher::catch_up(): names
 // that appear are added; those that vanish stay, and cost one look at the disk. The table keeps digests of names, with
 // a seed that no other program knows. Two names with one digest cost a look at the disk, too. A name of the mount may
-// lead to a dozen names on disk, which differ in their suffixes: the digests of names without suffixes answer for all of
-// them at once. Names of temporary files are not in the table, and no directory is said to lack one.
+// lead to a dozen names on disk, which differ in their suffixes: the digests of names without suffixes answer for all
+// of them at once. Names of temporary files are not in the table, and no directory is said to lack one.
 //
 // A directory is listed once a listing costs less than the look-ups that found nothing in it. Directories of one mount
 // have kMostNames together; one that has more is never listed.
@@ -49,6 +49,9 @@ class WatchedNames {
   bool lacks(std::uint64_t directory, std::string_view name) const;
   /// Returns true if the directory has no entry that could show as `shown`, whatever its suffix. REQUIRES: as lacks().
   bool lacks_forms_of(std::uint64_t directory, std::string_view shown) const;
+  /// Returns true if the directory has no entry whose shown name could depend on that of `name`, which is there.
+  /// REQUIRES: as lacks().
+  bool is_only_form(std::uint64_t directory, std::string_view name) const;
 
   /// Counts looks at the disk. Returns a number for end_listing() if the caller is to list the directory now, else 0.
   std::uint64_t begin_listing(std::uint64_t directory, std::size_t looks);
@@ -70,16 +73,15 @@ class WatchedNames {
     std::size_t worthwhile = kFewLooks;  // looks after which a listing pays
     std::uint64_t listing = 0;           // number of the last one
     std::size_t vanished = 0;
-    // Digests of names, and of names without suffixes.
-    std::unordered_set<std::uint64_t> names;
-    std::unordered_set<std::uint64_t> stems;
+    std::unordered_set<std::uint64_t> names;                 // digests
+    std::unordered_map<std::uint64_t, std::uint32_t> stems;  // digests without suffixes: number of names
   };
 
   std::uint64_t digest(std::string_view name) const;
   void drop_names(Directory& directory) REQUIRES(mutex_);
   void add(Directory& directory, std::string_view name) REQUIRES(mutex_);
-  bool is_listed_without(std::uint64_t directory, std::uint64_t digest,
-                         std::unordered_set<std::uint64_t> Directory::*table) const EXCLUDES(mutex_);
+  /// Returns nullptr if the directory is not listed.
+  const Directory* listed(std::uint64_t directory) const REQUIRES(mutex_);
 
   const std::uint64_t seed_;
   mutable codec::Mutex mutex_;

@@ -65,6 +65,24 @@ TEST_F(WatchedNamesTest, AListedDirectoryLacksAllFormsOfOtherNames) {
   EXPECT_FALSE(lacks_forms("ab"));
 }
 
+TEST_F(WatchedNamesTest, ANameIsTheOnlyFormUntilAnotherOneAppears) {
+  names_.follow(kDirectory);
+  EXPECT_FALSE(names_.is_only_form(kDirectory, "a.b2frame")) << "the directory is not listed";
+  list({"a.b2frame", "c", "c.b2frame"});
+  const auto is_only = [&](const std::string& name) { return names_.is_only_form(kDirectory, name); };
+  EXPECT_TRUE(is_only("a.b2frame"));
+  EXPECT_FALSE(is_only("a")) << "it is not there";
+  EXPECT_FALSE(is_only("c"));
+  EXPECT_FALSE(is_only("c.b2frame"));
+  names_.appeared(kDirectory, "a.b2frame");
+  EXPECT_TRUE(is_only("a.b2frame")) << "it appears for the second time";
+  names_.appeared(kDirectory, "a.b2f");
+  EXPECT_FALSE(is_only("a.b2frame"));
+  EXPECT_FALSE(is_only("a.b2f"));
+  names_.appeared(kDirectory, ".cframefs-tmp+.b2frame");
+  EXPECT_FALSE(is_only(".cframefs-tmp+.b2frame")) << "it shows under another name";
+}
+
 TEST_F(WatchedNamesTest, ANameThatAppearsDuringTheListingIsNotLacked) {
   names_.follow(kDirectory);
   const std::uint64_t listing = begin();
