@@ -51,8 +51,10 @@ void WatchedNames::drop_names(Directory& directory) {
 }
 
 void WatchedNames::add(Directory& directory, std::string_view name) {
+  // Also if another name has this digest.
+  std::uint32_t& forms = directory.stems[digest(NameMapper::without_suffixes(name))];
   if (!directory.names.insert(digest(name)).second) return;
-  ++directory.stems[digest(NameMapper::without_suffixes(name))];
+  ++forms;
   if (++names_ <= kMostNames) return;
   drop_names(directory);
   directory.worthwhile = kNever;

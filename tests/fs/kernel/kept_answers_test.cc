@@ -20,13 +20,13 @@ TEST(KeptAnswers, NothingIsKeptBeforeAnAnswer) {
 }
 
 /// An answer without a change during the look.
-bool answer(KeptAnswers& kept, const frame::FileVersion& version) {
+bool give_answer(KeptAnswers& kept, const frame::FileVersion& version) {
   return kept.answered(kept.begin_answer(), version);
 }
 
 TEST(KeptAnswers, AnAnswerIsKeptUntilItIsTaken) {
   KeptAnswers kept;
-  EXPECT_TRUE(answer(kept, version(1)));
+  EXPECT_TRUE(give_answer(kept, version(1)));
   EXPECT_TRUE(kept.take());
   EXPECT_FALSE(kept.take());
 }
@@ -61,19 +61,19 @@ TEST(KeptAnswers, AnOpenOfTheVersionThatWasToldKeepsThem) {
 
 TEST(KeptAnswers, AVersionThatMayHideAChangeIsNotTheSame) {
   KeptAnswers kept;
-  EXPECT_TRUE(answer(kept, version(1, true)));
+  EXPECT_TRUE(give_answer(kept, version(1, true)));
   EXPECT_FALSE(kept.are_of(version(1, false)));
 }
 
 TEST(KeptAnswers, OfTwoVersionsTheKernelMayHaveEither) {
   KeptAnswers kept;
-  EXPECT_TRUE(answer(kept, version(1)));
-  EXPECT_FALSE(answer(kept, version(2))) << "which the kernel must ask for again";
+  EXPECT_TRUE(give_answer(kept, version(1)));
+  EXPECT_FALSE(give_answer(kept, version(2))) << "which the kernel must ask for again";
   EXPECT_FALSE(kept.are_of(version(1)));
   EXPECT_FALSE(kept.are_of(version(2)));
   EXPECT_TRUE(kept.take());
   EXPECT_TRUE(kept.are_of(version(3)));
-  EXPECT_TRUE(answer(kept, version(3)));
+  EXPECT_TRUE(give_answer(kept, version(3)));
   EXPECT_TRUE(kept.are_of(version(3)));
 }
 
