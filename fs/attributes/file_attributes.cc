@@ -297,7 +297,7 @@ std::optional<FileAttributes::KeptAnswer> FileAttributes::begin_answer(Node& nod
   return KeptAnswer{seconds, node.kept.begin_answer()};
 }
 
-double FileAttributes::seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer) const {
+double FileAttributes::seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer) {
   // A file may change unnoticed by a second name; a damaged one shows no size.
   const bool has_one_name = probe.status.st_nlink == 1 || node.kind == EntryKind::sparse_frame;
   const bool may_keep = has_one_name && !probe.damage && !write_back_of(node);

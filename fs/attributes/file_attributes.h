@@ -67,7 +67,7 @@ class FileAttributes {
   /// Called before the file is examined.
   std::optional<KeptAnswer> begin_answer(Node& node) const;
   /// Returns the same for what was found, in seconds.
-  double seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer) const;
+  static double seconds_to_keep(Node& node, const EntryStat& probe, const KeptAnswer& answer);
   /// As of(), but succeeds for a container that cannot be opened.
   codec::Result<Attributes> describe_node(NodeId id, FileHandle* handle);
 
