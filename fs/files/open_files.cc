@@ -36,6 +36,7 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
   }
   // The kernel then looks up the name once more.
   if (!node_files_.is_of_its_kind(node)) return codec::stale("it is of another kind now");
+  if (node_files_.has_lost_name(node)) return codec::stale("another file has taken its name, or it was removed");
   auto opened =
       is_container(node.kind) ? frames_.open(std::move(handle), flags, {}) : plain_.open(std::move(handle), flags);
   if (opened && !(*opened)->keep_pages) source_changes_.look_into_other_forms(node);

@@ -8,8 +8,15 @@
 
 #include "frame/io/system_version.h"
 #include "fs/util/no_memory.h"
+#include "fs/write/write_back.h"
 
 namespace cframefs::fs {
+namespace {
+
+// Looks at a name before it counts as that of another file.
+constexpr int kNameLooks = 3;
+
+}  // namespace
 
 std::string NodeFiles::path_of(NodeId node) const {
   if (mount_.root_is_file) return mount_.tree.single_name();
@@ -107,6 +114,23 @@ bool NodeFiles::is_of_its_kind(Node& node) {
   if (status && known.kind == node.kind && known.identity.still_matches(frame::version_of(*status))) return true;
   const auto now = mount_.tree.probe_entry(at->handle(), at->name);
   return !now || now->kind == node.kind;
+}
+
+bool NodeFiles::has_lost_name(Node& node) {
+  if (node.id == kRootNode) return false;
+  // A commit may replace the file between two looks.
+  for (int look = 1; look <= kNameLooks; ++look) {
+    const std::shared_ptr<WriteBack> writer = write_back_of(node);
+    if (!writer) return false;
+    const bool is_committing = writer->status().is_committing;
+    codec::SharedLock names(mount_.names);
+    const auto at = held_name_of(node);
+    if (!at) return false;
+    const auto status = mount_.files.status_at(at->handle(), at->name);
+    if (!status) return status.error().sys == ENOENT;
+    if (node.is_at(*status) || is_committing || writer->status().is_committing) return false;
+  }
+  return true;
 }
 
 void NodeFiles::watch(Node& directory) {

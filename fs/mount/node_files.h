@@ -50,6 +50,8 @@ class NodeFiles {
   /// Returns false if the file is of another kind now than its node, where that depends on its content. The kernel may
   /// have kept the name since before the content changed.
   bool is_of_its_kind(Node& node) EXCLUDES(mount_.names);
+  /// Returns true if programs have the frame open for writing while its name on disk leads to another file, or to none.
+  bool has_lost_name(Node& node) EXCLUDES(mount_.names);
   /// Has the watcher report changes of the directory, unless that is impossible.
   void watch(Node& directory);
   /// Removes look-ups of the kernel. With the last one, the node's directory is neither held nor watched any more.

@@ -181,6 +181,29 @@ class ByDefault(Behind):
                 file.write(b"made again")
             self.assertEqual(os.stat(self.source + "/x.b2frame").st_nlink, 1, turn)
 
+    def test_open_beside_a_writer_sees_that_the_file_is_gone(self):
+        # semantics: F1
+        for turn in range(ROUNDS):
+            self.ask_twice(self.x)
+            with open(self.x, "ab", buffering=0) as writer:
+                writer.write(b"one more")
+                os.fsync(writer.fileno())
+                os.unlink(self.source + "/x.b2frame")
+                with open(self.x, "wb") as file:
+                    file.write(b"made again")
+            self.assertEqual(os.stat(self.source + "/x.b2frame").st_nlink, 1, turn)
+
+    def test_open_beside_a_writer_sees_a_replacement(self):
+        # semantics: F1
+        for turn in range(ROUNDS):
+            self.ask_twice(self.x)
+            with open(self.x, "ab", buffering=0) as writer:
+                writer.write(b"one more")
+                os.fsync(writer.fileno())
+                self.put(turn % 2)
+                with open(self.x, "rb") as file:
+                    self.assertEqual(file.read(), self.frames[turn % 2][1])
+
     def test_open_sees_a_mode_and_times(self):
         # semantics: F1
         for turn in range(ROUNDS):
