@@ -11,7 +11,6 @@ same round: below 1 is faster.
 
 import argparse
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -21,11 +20,11 @@ import sys
 import tempfile
 import time
 
+from listing_bench import PLAIN, Mount, mount_command
+
 BYTES = 1000
 PROGRAMS = (1, 4)
-PLAIN = "plain directory"
 PEER = "gocryptfs"
-DEADLINE_S = 60
 CREATE = """
 import sys
 content = b"x" * int(sys.argv[3])
@@ -38,27 +37,9 @@ print("done", flush=True)
 """
 
 
-class Mount:
-    """A mount of a new directory, made by a program that stays in the foreground."""
-
-    def __init__(self, words: list[str], at: pathlib.Path) -> None:
-        self.at = at
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
-        end = time.monotonic() + DEADLINE_S
-        while not os.path.ismount(at):
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{words[0]} does not mount")
-            time.sleep(0.01)
-
-    def close(self) -> None:
-        subprocess.run(["umount", self.at], check=True)
-        self.process.wait()
-
-
 def command(subject: str, program: str, options: str, source: pathlib.Path, at: pathlib.Path) -> list[str]:
     if subject != PEER:
-        return [program, "-f", *(["-o", options] if options else []), str(source), str(at)]
+        return mount_command(program, options, source, at)
     password = source.parent / "password"
     password.write_text("a password")
     quiet = ["-q", "-passfile", str(password)]

@@ -58,9 +58,14 @@ def make_repository(git: pathlib.Path, work: pathlib.Path) -> None:
         subprocess.run([*run, *words], check=True)
 
 
+def mount_command(program: str, options: str, source: pathlib.Path, at: pathlib.Path) -> list[str]:
+    return [program, "-f", *(["-o", options] if options else []), str(source), str(at)]
+
+
 class Mount:
-    def __init__(self, program: str, options: str, source: pathlib.Path, at: pathlib.Path) -> None:
-        words = [program, "-f", *(["-o", options] if options else []), str(source), str(at)]
+    """A mount made by a program that stays in the foreground."""
+
+    def __init__(self, words: list[str], at: pathlib.Path) -> None:
         self.at = at
         at.mkdir(exist_ok=True)
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -68,7 +73,7 @@ class Mount:
         end = time.monotonic() + DEADLINE_S
         while not os.path.ismount(at):
             if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{program} does not mount")
+                raise RuntimeError(f"{words[0]} does not mount")
             time.sleep(0.01)
 
     def close(self) -> None:
@@ -101,7 +106,7 @@ def run(arguments: argparse.Namespace) -> dict:
         program, _, options = rest.partition(",")
         subjects[name] = (program, options, data / "frames")
     # The inode numbers of a source are those of its mounts, so that all programs share one index.
-    mount = Mount(*next(subject for subject in subjects.values() if subject), mount_point)
+    mount = Mount(mount_command(*next(subject for subject in subjects.values() if subject), mount_point), mount_point)
     make_repository(data / "git-frames", mount_point)
     mount.close()
     taken: dict[str, dict] = {name: {} for name in subjects}
@@ -112,7 +117,7 @@ def run(arguments: argparse.Namespace) -> dict:
             if subjects[name] is None:
                 measure(data / "plain", data / "git-plain", arguments.repeats, what, taken[name])
                 continue
-            mount = Mount(*subjects[name], mount_point)
+            mount = Mount(mount_command(*subjects[name], mount_point), mount_point)
             try:
                 measure(mount_point, data / "git-frames", arguments.repeats, what, taken[name])
             finally:
