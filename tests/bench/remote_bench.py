@@ -16,6 +16,7 @@ failed.
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -50,6 +51,8 @@ DEMANDS = {
     ("open and 4 KiB", "time ÷ their time"): (False, 1.3),
     ("in order", "of what the link carries"): (True, 0.9),
     ("in order", "÷ best peer"): (True, 2),
+    **{("readers of parts, in order", f"of what the link carries, {readers}{cache}"): (True, 0.8)
+       for readers in (4, 16, 64) for cache in ("", ", disk cache")},
     ("random 4 KiB", "16 readers ÷ 1, chunks of 1M"): (True, 10),
     ("random 4 KiB", "16 readers ÷ 1, chunks of 128K"): (True, 10),
     ("random 4 KiB", "÷ best peer, 16 readers, chunks of 1M"): (True, 3),
@@ -109,6 +112,25 @@ def read_at_random(path, readers, places):
     if failures:
         raise BenchError(failures[0])
     return len(done) / took
+
+
+def read_in_parts(path, readers, size):
+    """Readers that each read their part of a file of `size` bytes in order. Returns bytes a second."""
+    part = size // readers
+
+    def read(number):
+        with open(path, "rb", buffering=0) as file:
+            file.seek(number * part)
+            for _ in range(part // MIB):
+                file.read(MIB)
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(readers)]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return size / (time.monotonic() - begin)
 
 
 class Objects:
@@ -306,6 +328,34 @@ class Bench:
         self.add(row, "plain bytes ÷ link", ours_now / self.arguments.rate)
         self.add_best_peer(row, "÷ best peer", ours_now, found)
 
+    def in_parts(self):
+        row = "readers of parts, in order"
+        length = self.objects.length("large.b2frame")
+        sent = {}
+
+        def ours(readers, options, name):
+            with self.ours(self.web(), *options) as (mount, _):
+                os.listdir(mount)
+                self.link(is_limited=True)
+                speed = read_in_parts(mount / "large", readers, self.objects.size)
+                sent.setdefault(name, []).append(self.service.ask()["sent"] / length)
+                return speed / self.objects.size * length / self.arguments.rate
+
+        def with_cache(readers, name):
+            self.cache.mkdir(mode=0o700)
+            try:
+                return ours(readers, (f"cache_dir={self.cache}",), name)
+            finally:
+                shutil.rmtree(self.cache)
+
+        subjects = {}
+        for readers in (4, 16, 64):
+            subjects[f"{readers}"] = functools.partial(ours, readers, (), f"{readers}")
+            subjects[f"{readers}, disk cache"] = functools.partial(with_cache, readers, f"{readers}, disk cache")
+        for name, speed in self.rounds(subjects).items():
+            self.add(row, f"of what the link carries, {name}", speed)
+            self.add(row, f"bytes fetched ÷ bytes, {name}", statistics.median(sent[name]))
+
     def add_best_peer(self, row, metric, ours_now, found):
         peers = {name: value for name, value in found.items() if not name.startswith(("cframefs", "curl", "local"))}
         if peers:
@@ -401,18 +451,8 @@ class Bench:
     def memory(self):
         row = "memory, 64 readers"
         self.link()
-        part = self.objects.size // 64
         with self.ours(self.web()) as (mount, process):
-            def read(number):
-                with open(mount / "large", "rb", buffering=0) as file:
-                    file.seek(number * part)
-                    for _ in range(part // MIB):
-                        file.read(MIB)
-            threads = [threading.Thread(target=read, args=(number,)) for number in range(64)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            read_in_parts(mount / "large", 64, self.objects.size)
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
         most = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
         self.add(row, "MiB at most", most / MIB)
@@ -422,7 +462,7 @@ class Bench:
         print(f"kernel {os.uname().release}, {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}; "
               f"{self.arguments.size} MiB, latency {self.arguments.latency * 1e3:g} ms, "
               f"link {self.arguments.rate / 1e6:g} MB/s, {self.arguments.rounds} rounds")
-        for name in ("open_and_read", "in_order", "at_random", "warm", "names", "memory"):
+        for name in ("open_and_read", "in_order", "in_parts", "at_random", "warm", "names", "memory"):
             if re.search(self.arguments.only, name):
                 getattr(self, name)()
         if self.arguments.json:
@@ -439,7 +479,7 @@ def main():
     parser.add_argument("--rate", type=float, default=125e6, help="bytes a second (125e6, 1 Gbit/s)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", metavar="REGEX",
-                        help="open_and_read, in_order, at_random, warm, names, memory")
+                        help="open_and_read, in_order, in_parts, at_random, warm, names, memory")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

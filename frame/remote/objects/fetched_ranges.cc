@@ -6,6 +6,9 @@
 namespace cframefs::frame {
 namespace {
 
+// A range is awaited while more than this many of its bytes are: readers may skip some.
+constexpr std::uint64_t kSkipped = 4U << 10;
+
 /// Returns the ranges, cut into parts of at most `most` bytes.
 std::vector<ByteRange> cut_into(const std::vector<ByteRange>& ranges, std::uint64_t most) {
   std::vector<ByteRange> parts;
@@ -90,10 +93,11 @@ void FetchedRanges::merge_near(const ObjectId& object, std::vector<ByteRange>& g
 }
 
 FetchedRanges::Piece FetchedRanges::add(const ObjectId& object, ByteRange range, std::shared_ptr<RangeFetch> fetch,
-                                        bool ahead) {
+                                        Rest rest, bool ahead) {
   const Key key{object, range.begin};
   recent_.push_front(key);
-  entries_.emplace(key, Entry{range.end, fetch, ahead, std::chrono::steady_clock::now(), recent_.begin()});
+  const std::uint64_t awaited = rest == Rest::will_be_read ? range.size() : 0;
+  entries_.emplace(key, Entry{range.end, fetch, awaited, !ahead, Time{}, recent_.begin()});
   charged_ += range.size() + kPieceCost;
   return {range, std::move(fetch)};
 }
@@ -116,17 +120,18 @@ std::vector<FetchedRanges::Piece> FetchedRanges::find(const ObjectId& object, By
   return pieces;
 }
 
-FetchedRanges::Claim FetchedRanges::claim(const ObjectId& object, ByteRange need, ByteRange want) {
+FetchedRanges::Claim FetchedRanges::claim(const ObjectId& object, ByteRange need, ByteRange want, Rest rest) {
   codec::MutexLock lock(mutex_);
   Claim claim;
   if (!gaps_in(object, need).empty()) {
     auto gaps = gaps_in(object, want);
     merge_near(object, gaps);
     for (const ByteRange& part : cut_into(gaps, kMostRequest))
-      claim.to_start.push_back(add(object, part, std::make_shared<RangeFetch>(), false));
+      claim.to_start.push_back(add(object, part, std::make_shared<RangeFetch>(), rest, false));
   }
   for (auto entry = first_from(object, need.begin); entry != entries_.end(); ++entry) {
     if (entry->first.object != object || entry->first.begin >= need.end) break;
+    entry->second.is_begun = true;
     claim.needed.push_back({range_of(*entry), entry->second.fetch});
   }
   evict();
@@ -144,7 +149,7 @@ FetchedRanges::Claim FetchedRanges::claim_ahead(const ObjectId& object, ByteRang
       covered = part.begin;
       break;
     }
-    claim.to_start.push_back(add(object, part, std::make_shared<RangeFetch>(), true));
+    claim.to_start.push_back(add(object, part, std::make_shared<RangeFetch>(), Rest::will_be_read, true));
   }
   return claim;
 }
@@ -153,16 +158,18 @@ void FetchedRanges::insert(const ObjectId& object, std::uint64_t begin, codec::B
   codec::MutexLock lock(mutex_);
   for (const ByteRange& gap : gaps_in(object, {begin, begin + bytes.size()})) {
     const codec::ByteView part = bytes.subspan(gap.begin - begin, gap.size());
-    add(object, gap, std::make_shared<RangeFetch>(std::vector<std::uint8_t>(part.begin(), part.end())), false);
+    add(object, gap, std::make_shared<RangeFetch>(std::vector<std::uint8_t>(part.begin(), part.end())),
+        Rest::may_be_read, false);
   }
   evict();
 }
 
-void FetchedRanges::note_read(const ObjectId& object, const Piece& piece) {
+void FetchedRanges::note_read(const ObjectId& object, const Piece& piece, ByteRange part) {
   codec::MutexLock lock(mutex_);
   const auto entry = entries_.find({object, piece.range.begin});
   if (entry == entries_.end() || entry->second.fetch != piece.fetch) return;
-  entry->second.is_unread_ahead = false;
+  entry->second.is_begun = true;
+  entry->second.awaited -= std::min(entry->second.awaited, common_part(piece.range, part).size());
   recent_.splice(recent_.begin(), recent_, entry->second.place);
 }
 
@@ -180,37 +187,53 @@ void FetchedRanges::drop(const ObjectId& object, const Piece& piece) {
   if (entry != entries_.end() && entry->second.fetch == piece.fetch) remove(entry);
 }
 
-bool FetchedRanges::may_displace(const Entry& entry, Time now) const {
-  return entry.fetch->has_arrived() && (!entry.is_unread_ahead || now - entry.since >= patience_);
+bool FetchedRanges::is_awaited(const Entry& entry, Time now) const {
+  return entry.awaited > kSkipped && now - entry.arrived < patience_;
+}
+
+/// Returns the least recently used ranges that have arrived and that are awaited, or are not, of `enough` bytes or all.
+std::vector<FetchedRanges::Entries::iterator> FetchedRanges::arrived(std::uint64_t enough, bool awaited) {
+  const Time now = std::chrono::steady_clock::now();
+  std::vector<Entries::iterator> found;
+  std::uint64_t bytes = 0;
+  for (auto key = recent_.rbegin(); key != recent_.rend() && bytes < enough; ++key) {
+    const auto entry = entries_.find(*key);
+    if (!entry->second.fetch->has_arrived()) continue;
+    if (entry->second.arrived == Time{}) entry->second.arrived = now;
+    if (is_awaited(entry->second, now) != awaited) continue;
+    found.push_back(entry);
+    bytes += range_of(*entry).size() + kPieceCost;
+  }
+  return found;
 }
 
 bool FetchedRanges::make_room_ahead(std::uint64_t bytes) {
-  if (bytes > bound_) return false;
+  const bool readers_wait = turn_now_ != next_turn_;  // what they fetch would displace this
+  if (bytes > bound_ || readers_wait) return false;
   if (charged_ <= bound_ - bytes) return true;
-  const Time now = std::chrono::steady_clock::now();
-  std::vector<Entries::iterator> displaced;
+  const auto displaced = arrived(charged_ - (bound_ - bytes), false);
   std::uint64_t left = charged_;
-  for (auto key = recent_.rbegin(); key != recent_.rend() && left > bound_ - bytes; ++key) {
-    const auto entry = entries_.find(*key);
-    if (!may_displace(entry->second, now)) continue;
-    displaced.push_back(entry);
+  for (const auto& entry : displaced)
     left -= range_of(*entry).size() + kPieceCost;
-  }
   if (left > bound_ - bytes) return false;
   for (const auto& entry : displaced)
     remove(entry);
   return true;
 }
 
-/// Removes the least recently used ranges that have arrived, until the rest fits.
+/// Removes ranges that have arrived, until the rest fits.
 void FetchedRanges::evict() {
-  for (auto key = recent_.end(); charged_ > bound_ && key != recent_.begin();) {
-    --key;
-    const auto entry = entries_.find(*key);
-    if (!entry->second.fetch->has_arrived()) continue;
-    ++key;  // before it is removed with the range
+  if (charged_ <= bound_) return;
+  for (const auto& entry : arrived(charged_ - bound_, false))
     remove(entry);
-  }
+  if (charged_ <= bound_) return;
+  auto awaited = arrived(UINT64_MAX, true);
+  const auto is_begun = [](const Entries::iterator& entry) { return entry->second.is_begun; };
+  // From the back: those to which no reader has come, the newest first, then the others, the least recently used first.
+  const auto untouched = std::stable_partition(awaited.begin(), awaited.end(), is_begun);
+  std::reverse(awaited.begin(), untouched);
+  for (; charged_ > bound_ && !awaited.empty(); awaited.pop_back())
+    remove(awaited.back());
 }
 
 }  // namespace cframefs::frame

@@ -1,12 +1,15 @@
 // The memory of a mount for ranges of objects: bytes that have arrived, and bytes that are on their way.
 //
 // Ranges of one object do not overlap. A reader claims what it needs: ranges that are there or in flight, and new ones
-// for the gaps, which it must start at once. So no range is fetched twice at the same time. The least recently used
-// ranges go first. Ranges in flight count toward the bound, but cannot go.
+// for the gaps, which it must start at once. So no range is fetched twice at the same time. Ranges in flight count
+// toward the bound, but cannot go.
 //
-// A fetch-ahead that does not fit is refused. It displaces ranges that were read, or were fetched ahead some seconds
-// ago and never read, so that readers do not displace what others are about to read. Readers that need bytes now take
-// turns (admit()), so that together they have at most the bound in flight; a lone reader may have more.
+// A range that was fetched ahead, or because it will be read whole, is awaited until its bytes were read, or for two
+// seconds after it has arrived. Other ranges go first, the least recently used of them; then awaited ones to which no
+// reader has come, the newest first, because their readers come to them last. So readers do not displace what others
+// are about to read. A fetch-ahead displaces no awaited range, and is refused if it does not fit or if readers wait.
+// Readers that need bytes now take turns (admit()), so that together they have at most the bound in flight; a lone
+// reader may have more.
 //
 // Thread safety: internally synchronised. Lock order: this, then RangeFetch. Ownership: shares the ranges with readers;
 // an Admission must not outlive this. Errors: none.
@@ -35,7 +38,7 @@ class FetchedRanges {
   static constexpr std::uint64_t kMostAheadRequest = 4U << 20;  // bytes of a request ahead
   static constexpr std::uint64_t kMergedGap = 64U << 10;        // missing ranges not farther apart are fetched as one
   static constexpr std::uint64_t kPieceCost = 512;              // charged for each range, beyond its bytes
-  static constexpr std::chrono::milliseconds kUsualPatience{10'000};
+  static constexpr std::chrono::milliseconds kUsualPatience{2'000};
 
   struct Piece {
     ByteRange range;
@@ -74,7 +77,7 @@ class FetchedRanges {
     std::uint64_t bytes_;
   };
 
-  /// `patience`: how long a range that was fetched ahead and not read is kept from other fetches ahead.
+  /// `patience`: how long a range is awaited after it has arrived.
   explicit FetchedRanges(std::uint64_t bound = kUsualBound, std::chrono::milliseconds patience = kUsualPatience)
       : bound_(bound), patience_(patience) {}
 
@@ -87,16 +90,18 @@ class FetchedRanges {
 
   /// Returns ranges that cover `need` and have all arrived, or none.
   std::vector<Piece> find(const ObjectId& object, ByteRange need);
+  /// What a reader does with the bytes that it claims beyond those that it needs.
+  enum class Rest : std::uint8_t { may_be_read, will_be_read };
   /// Returns ranges that cover `need`. If bytes of it are missing, claims the missing bytes of `want`, which holds it.
-  Claim claim(const ObjectId& object, ByteRange need, ByteRange want);
+  Claim claim(const ObjectId& object, ByteRange need, ByteRange want, Rest rest = Rest::may_be_read);
   /// Claims the missing bytes of `want`, from its begin, as far as they fit. Sets `covered` to the end of what is then
   /// there or in flight.
   Claim claim_ahead(const ObjectId& object, ByteRange want, std::uint64_t& covered);
 
   /// Adds bytes that have arrived, except where the memory has some.
   void insert(const ObjectId& object, std::uint64_t begin, codec::ByteView bytes);
-  /// Notes that a range was read.
-  void note_read(const ObjectId& object, const Piece& piece);
+  /// Notes that the bytes of a range that lie in `part` were read.
+  void note_read(const ObjectId& object, const Piece& piece, ByteRange part);
   /// Makes the ranges that overlap `soon` the last to be evicted: a reader is on its way to them.
   void note_approach(const ObjectId& object, ByteRange soon);
   /// Removes a range whose request failed.
@@ -113,8 +118,9 @@ class FetchedRanges {
   struct Entry {
     std::uint64_t end = 0;
     std::shared_ptr<RangeFetch> fetch;
-    bool is_unread_ahead = false;
-    Time since;
+    std::uint64_t awaited = 0;  // bytes that were fetched to be read, and were not read so far
+    bool is_begun = false;      // a reader has come to it
+    Time arrived;               // when it was first seen that it has arrived; or none
     std::list<Key>::iterator place;
   };
   using Entries = std::map<Key, Entry>;
@@ -123,9 +129,11 @@ class FetchedRanges {
   Entries::iterator first_from(const ObjectId& object, std::uint64_t at) REQUIRES(mutex_);
   std::vector<ByteRange> gaps_in(const ObjectId& object, ByteRange range) REQUIRES(mutex_);
   void merge_near(const ObjectId& object, std::vector<ByteRange>& gaps) REQUIRES(mutex_);
-  Piece add(const ObjectId& object, ByteRange range, std::shared_ptr<RangeFetch> fetch, bool ahead) REQUIRES(mutex_);
+  Piece add(const ObjectId& object, ByteRange range, std::shared_ptr<RangeFetch> fetch, Rest rest, bool ahead)
+      REQUIRES(mutex_);
   void remove(Entries::iterator entry) REQUIRES(mutex_);
-  bool may_displace(const Entry& entry, Time now) const REQUIRES(mutex_);
+  bool is_awaited(const Entry& entry, Time now) const;
+  std::vector<Entries::iterator> arrived(std::uint64_t enough, bool awaited) REQUIRES(mutex_);
   bool make_room_ahead(std::uint64_t bytes) REQUIRES(mutex_);
   void evict() REQUIRES(mutex_);
   void give_back(std::uint64_t bytes);

@@ -49,6 +49,13 @@ bool KeptRanges::prepare_all(ByteRange range) const {
   return true;
 }
 
+bool KeptRanges::may_have_all(ByteRange range) const {
+  for (std::uint64_t begin = range.begin; begin < range.end; begin = block_range(begin / kBlockBytes).end) {
+    if (!may_have(begin / kBlockBytes)) return false;
+  }
+  return true;
+}
+
 bool KeptRanges::read(ByteRange part, codec::ByteSpan into) const {
   const std::uint64_t block = part.begin / kBlockBytes;
   const ByteRange whole = block_range(block);

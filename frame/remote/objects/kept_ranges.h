@@ -49,6 +49,10 @@ class KeptRanges {
   bool prepare(std::uint64_t block) const { return store_.prepare(text_, block); }
   /// Returns whether all blocks of a range are kept.
   bool prepare_all(ByteRange range) const;
+  /// Returns false if the block is not kept. Cheap, and may be wrong.
+  bool may_have(std::uint64_t block) const { return store_.may_have(text_, block); }
+  /// Returns false if a block of the range is not kept. As may_have().
+  bool may_have_all(ByteRange range) const;
   /// Fills `into` with `part`, which lies in one block, if that block is kept.
   bool read(ByteRange part, codec::ByteSpan into) const;
   /// Returns the kept first (0) or last (1) bytes.

@@ -68,14 +68,17 @@ Result<void> RangedObject::read_slice(const Part& slice, ByteRange ahead) {
 
 /// Fetches the parts at once. REQUIRES: they are parts of one slice.
 Result<void> RangedObject::fetch_parts(const std::vector<Part>& parts, ByteRange ahead) {
-  std::uint64_t bytes = 0;
+  std::vector<Wanted> wanted;
+  wanted.reserve(parts.size());
   for (const Part& part : parts)
-    bytes += part.range.size();
-  const auto turn = reading_.memory.admit(bytes);
+    wanted.push_back(wanted_for(part.range));
+  const auto turn = admit(wanted);
   std::vector<std::pair<Part, FetchedRanges::Claim>> claims;
-  for (const Part& part : parts) {
-    fetch_ends(part.range);
-    claims.emplace_back(part, claim(part.range));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    fetch_ends(parts[i].range);
+    // Other readers may have fetched parts of it while this one waited for its turn.
+    for (const Part& rest : parts_to_fetch(parts[i]))
+      claims.emplace_back(rest, claim(rest.range, rest.range == parts[i].range ? wanted[i] : wanted_for(rest.range)));
   }
   fetch_ahead(ahead);
   for (const auto& [part, claim] : claims) {
@@ -125,22 +128,40 @@ Result<void> RangedObject::copy_piece(const FetchedRanges::Piece& piece, const P
     return codec::Failure(bytes.error());
   }
   copy_common(piece.range, *bytes, part.range, part.into);
-  reading_.memory.note_read(id_, piece);
-  if (piece.fetch->takes_keeping()) kept_.keep(reading_.memory, id_, piece.range, *bytes);
+  reading_.memory.note_read(id_, piece, part.range);
+  keep(piece, *bytes);
   return {};
 }
 
+/// Has the store keep a range that has arrived. The memory then need not.
+void RangedObject::keep(const FetchedRanges::Piece& piece, codec::ByteView bytes) {
+  if (!piece.fetch->takes_keeping() || !kept_.keeps()) return;
+  kept_.keep(reading_.memory, id_, piece.range, bytes);
+  if (kept_.may_have_all(piece.range)) reading_.memory.note_read(id_, piece, piece.range);
+}
+
 /// Returns what to fetch if a part of `need` is missing.
-ByteRange RangedObject::wanted_for(ByteRange need) {
-  const ByteRange whole{0, length()};
-  if (tie_->ignores_ranges()) return whole;
+RangedObject::Wanted RangedObject::wanted_for(ByteRange need) {
+  if (tie_->ignores_ranges()) return {{0, length()}};
   const ByteRange expected = expected_around(need);
   const auto& ends = kept_.ends();
   const auto end =
       std::find_if(ends.begin(), ends.end(), [&](const ByteRange& range) { return range.contains(expected); });
-  if (kept_.keeps()) return end != ends.end() ? *end : rounded_out(expected, kBlock, length());
-  if (expected != need || need.size() >= kSmallRead) return expected;
-  return rounded_out(need, end != ends.end() ? kEndUnit : kSmallRead, length());
+  if (kept_.keeps()) return {end != ends.end() ? *end : blocks_for(need, expected), FetchedRanges::Rest::will_be_read};
+  if (expected != need) return {expected, FetchedRanges::Rest::will_be_read};
+  if (need.size() >= kSmallRead) return {need};
+  return {rounded_out(need, end != ends.end() ? kEndUnit : kSmallRead, length())};
+}
+
+/// Returns the blocks of `need`, and those of `expected` around them up to the next ones that are kept.
+ByteRange RangedObject::blocks_for(ByteRange need, ByteRange expected) const {
+  ByteRange blocks = rounded_out(need, kBlock, length());
+  const ByteRange most = rounded_out(expected, kBlock, length());
+  while (blocks.begin > most.begin && !kept_.may_have(blocks.begin / kBlock - 1))
+    blocks.begin -= kBlock;
+  while (blocks.end < most.end && !kept_.may_have(blocks.end / kBlock))
+    blocks.end = kept_.block_range(blocks.end / kBlock).end;
+  return blocks;
 }
 
 /// Returns `need`, with the expected range that overlaps it, which is then no longer expected.
@@ -160,10 +181,18 @@ ByteRange RangedObject::expected_around(ByteRange need) {
   return hull_of(limited, need);
 }
 
+/// Waits until all these may be fetched. A whole object, of a server that ignores ranges, counts as one request: its
+/// readers share it.
+FetchedRanges::Admission RangedObject::admit(const std::vector<Wanted>& wanted) {
+  std::uint64_t bytes = 0;
+  for (const Wanted& each : wanted)
+    bytes += std::min(each.range.size(), FetchedRanges::kMostRequest);
+  return reading_.memory.admit(bytes);
+}
+
 /// Claims what `need` lacks, and starts to fetch it.
-FetchedRanges::Claim RangedObject::claim(ByteRange need) {
-  const ByteRange wanted = wanted_for(need);
-  auto claim = reading_.memory.claim(id_, need, wanted);
+FetchedRanges::Claim RangedObject::claim(ByteRange need, const Wanted& wanted) {
+  auto claim = reading_.memory.claim(id_, need, wanted.range, wanted.rest);
   start(claim);
   // A range that was fetched ahead may have failed long ago, for a reason that no longer holds.
   bool has_failed = false;
@@ -175,7 +204,7 @@ FetchedRanges::Claim RangedObject::claim(ByteRange need) {
     has_failed = true;
   }
   if (!has_failed || tie_->staleness()) return claim;
-  auto again = reading_.memory.claim(id_, need, wanted);
+  auto again = reading_.memory.claim(id_, need, wanted.range, wanted.rest);
   start(again);
   return again;
 }
@@ -255,18 +284,32 @@ Result<void> RangedObject::fetch(FileOffset at, std::uint64_t length_ahead) {
   if (const auto stale = tie_->staleness()) return codec::Failure(*stale);
   const auto missing = missing_in({at.value, at.value + std::min(length_ahead, length() - at.value)});
   if (missing.empty()) return {};
-  const auto turn = reading_.memory.admit(length_ahead);
+  std::vector<Wanted> wanted;
+  wanted.reserve(missing.size());
+  for (const ByteRange& range : missing)
+    wanted.push_back(wanted_for(range));
+  const auto turn = admit(wanted);
   const bool used_version = tie_->uses_version();
-  for (const ByteRange& range : missing) {
-    fetch_ends(range);
-    const auto claimed = claim(range);
-    for (const auto& piece : claimed.needed) {
-      if (piece.fetch->wait()) continue;
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    fetch_ends(missing[i]);
+    for (const ByteRange& rest : missing_in(missing[i])) {
+      const auto claimed = claim(rest, rest == missing[i] ? wanted[i] : wanted_for(rest));
+      const auto failed = std::find_if_not(claimed.needed.begin(), claimed.needed.end(),
+                                           [this](const auto& piece) { return arrives(piece); });
+      if (failed == claimed.needed.end()) continue;
       if (used_version && !tie_->uses_version()) return {};  // read() asks without the version
-      return copy_piece(piece, {});
+      return copy_piece(*failed, {});
     }
   }
   return {};
+}
+
+/// Waits for a range, and has the store keep it: the memory may evict it before it is read. Returns false if its
+/// request failed.
+bool RangedObject::arrives(const FetchedRanges::Piece& piece) {
+  const auto bytes = piece.fetch->wait();
+  if (bytes) keep(piece, *bytes);
+  return bytes.has_value();
 }
 
 void RangedObject::prefetch(FileOffset at, std::uint64_t length_ahead) {

@@ -51,10 +51,19 @@ class RangedObject final : public RemoteObject {
   bool copy_from_memory(const Part& part);
   std::vector<ByteRange> missing_in(ByteRange range);
   Result<void> copy_piece(const FetchedRanges::Piece& piece, const Part& part);
+  bool arrives(const FetchedRanges::Piece& piece);
+  void keep(const FetchedRanges::Piece& piece, codec::ByteView bytes);
 
-  ByteRange wanted_for(ByteRange need);
+  /// What to fetch for a read, and what becomes of the rest.
+  struct Wanted {
+    ByteRange range;
+    FetchedRanges::Rest rest = FetchedRanges::Rest::may_be_read;
+  };
+  Wanted wanted_for(ByteRange need);
+  ByteRange blocks_for(ByteRange need, ByteRange expected) const;
   ByteRange expected_around(ByteRange need) EXCLUDES(plans_mutex_);
-  FetchedRanges::Claim claim(ByteRange need);
+  FetchedRanges::Admission admit(const std::vector<Wanted>& wanted);
+  FetchedRanges::Claim claim(ByteRange need, const Wanted& wanted);
   void start(const FetchedRanges::Claim& claim);
   void fetch_ends(ByteRange need);
   void fetch_ahead(ByteRange range);

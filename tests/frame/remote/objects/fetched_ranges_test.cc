@@ -100,7 +100,7 @@ TEST(FetchedRangesTest, RemovesTheLeastRecentlyUsedRangesToKeepTheBound) {
     memory.insert(kObject, i * kMiB, std::vector<std::uint8_t>(kMiB));
     const auto first = memory.find(kObject, {0, kMiB});
     ASSERT_EQ(first.size(), 1U) << "the range that is used each time is gone after " << i;
-    memory.note_read(kObject, first[0]);
+    memory.note_read(kObject, first[0], first[0].range);
     EXPECT_LE(memory.charged(), 4 * kMiB);
   }
   EXPECT_TRUE(memory.find(kObject, {5 * kMiB, 6 * kMiB}).empty());
@@ -125,15 +125,80 @@ TEST(FetchedRangesTest, FetchesAheadInPlaceOfWhatWasReadButNotOfWhatWillBe) {
   answer_at_once(ahead);
   EXPECT_TRUE(memory.claim_ahead(kOther, {0, 4 * kMiB}, covered).to_start.empty()) << "displaced unread bytes";
   ASSERT_TRUE(ahead.to_start[0].fetch->wait());
-  memory.note_read(kObject, ahead.to_start[0]);
+  memory.note_read(kObject, ahead.to_start[0], ahead.to_start[0].range);
   EXPECT_EQ(memory.claim_ahead(kOther, {0, 8 * kMiB}, covered).to_start.size(), 1U);
   EXPECT_EQ(covered, 4 * kMiB);
+}
+
+TEST(FetchedRangesTest, ARangeIsAwaitedUntilAllOfItWasRead) {
+  FetchedRanges memory(8 * kMiB + 16 * kKiB);
+  std::uint64_t covered = 0;
+  const auto ahead = memory.claim_ahead(kObject, {0, 4 * kMiB}, covered);
+  answer_at_once(ahead);
+  const auto chunk =
+      memory.claim(kObject, {8 * kMiB, 9 * kMiB}, {8 * kMiB, 12 * kMiB}, FetchedRanges::Rest::will_be_read);
+  answer_at_once(chunk);
+  for (const auto& piece : {ahead.to_start[0], chunk.to_start[0]}) {
+    ASSERT_TRUE(piece.fetch->wait());
+    const std::uint64_t half = piece.range.begin + 2 * kMiB;
+    memory.note_read(kObject, piece, {piece.range.begin, half});
+    EXPECT_TRUE(memory.claim_ahead(kOther, {0, 4 * kMiB}, covered).to_start.empty()) << "displaced unread bytes";
+    memory.note_read(kObject, piece, {half, piece.range.end});
+    answer_at_once(memory.claim_ahead(kOther, {piece.range.begin, piece.range.end}, covered));
+    EXPECT_EQ(covered, piece.range.end);
+  }
+}
+
+TEST(FetchedRangesTest, EvictsTheNewestOfWhatWasFetchedAheadAndNotBegun) {
+  FetchedRanges memory(16 * kMiB + 16 * kKiB);
+  std::uint64_t covered = 0;
+  const auto ahead = memory.claim_ahead(kObject, {0, 16 * kMiB}, covered);
+  answer_at_once(ahead);
+  for (const auto& piece : ahead.to_start)
+    ASSERT_TRUE(piece.fetch->wait());
+  memory.note_read(kObject, ahead.to_start[0], {0, kMiB});
+  for (const std::uint64_t lost : {3, 2, 1, 0}) {
+    EXPECT_FALSE(memory.find(kObject, {lost * 4 * kMiB, (lost + 1) * 4 * kMiB}).empty()) << lost;
+    const ByteRange need{lost * 4 * kMiB, (lost + 1) * 4 * kMiB};
+    const auto claim = memory.claim(kOther, need, need, FetchedRanges::Rest::will_be_read);
+    EXPECT_TRUE(memory.find(kObject, need).empty()) << lost;
+    answer_at_once(claim);
+  }
+}
+
+TEST(FetchedRangesTest, FetchesNothingAheadWhileReadersWait) {
+  FetchedRanges memory(16 * kMiB);
+  std::uint64_t covered = 0;
+  std::thread waiter;
+  {
+    const auto turn = memory.admit(16 * kMiB);
+    waiter = std::thread([&memory] { const auto other = memory.admit(kMiB); });
+    for (std::uint64_t object = 2; !memory.claim_ahead({object, 1}, {0, 1}, covered).to_start.empty(); ++object)
+      std::this_thread::yield();
+  }
+  waiter.join();
+  EXPECT_EQ(memory.claim_ahead(kObject, {0, kMiB}, covered).to_start.size(), 1U);
 }
 
 TEST(FetchedRangesTest, FetchesAheadInPlaceOfWhatNoReaderCameFor) {
   FetchedRanges memory(4 * kMiB + 16 * kKiB, std::chrono::milliseconds(0));
   std::uint64_t covered = 0;
   answer_at_once(memory.claim_ahead(kObject, {0, 4 * kMiB}, covered));
+  EXPECT_EQ(memory.claim_ahead(kOther, {0, 4 * kMiB}, covered).to_start.size(), 1U);
+}
+
+TEST(FetchedRangesTest, ARangeIsAwaitedFromItsArrival) {
+  constexpr std::chrono::milliseconds kPatience{200};
+  FetchedRanges memory(4 * kMiB + 16 * kKiB, kPatience);
+  std::uint64_t covered = 0;
+  const auto ahead = memory.claim_ahead(kObject, {0, 4 * kMiB}, covered);
+  Promise promise;
+  ahead.to_start.at(0).fetch->start(promise.get_future(), whole_body);
+  std::this_thread::sleep_for(kPatience);
+  promise.set_value(body_of({0, 4 * kMiB}, 7));
+  ASSERT_TRUE(ahead.to_start[0].fetch->wait());
+  EXPECT_TRUE(memory.claim_ahead(kOther, {0, 4 * kMiB}, covered).to_start.empty());
+  std::this_thread::sleep_for(kPatience);
   EXPECT_EQ(memory.claim_ahead(kOther, {0, 4 * kMiB}, covered).to_start.size(), 1U);
 }
 
@@ -144,7 +209,7 @@ TEST(FetchedRangesTest, ServesAReaderThatNeedsMoreThanTheBound) {
   answer_at_once(claim);
   for (const auto& piece : claim.needed) {
     ASSERT_TRUE(piece.fetch->wait());
-    memory.note_read(kObject, piece);
+    memory.note_read(kObject, piece, piece.range);
   }
   memory.insert(kOther, 0, std::vector<std::uint8_t>(1));
   EXPECT_LE(memory.charged(), kMiB);
@@ -215,7 +280,7 @@ TEST(FetchedRangesTest, ReadersOfARangeInFlightShareOneRequest) {
       }
       const auto bytes = claim.needed.at(0).fetch->wait();
       if (bytes && bytes->size() == 100 && bytes->back() == 9) ++right;
-      memory.note_read(kObject, claim.needed.at(0));
+      memory.note_read(kObject, claim.needed.at(0), claim.needed.at(0).range);
     });
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -249,7 +314,7 @@ TEST(FetchedRangesTest, ManyThreadsReadAndFetchAheadWithinTheBound) {
           if (!bytes || bytes->size() != piece.range.size() || (*bytes)[0] != value || piece.range.begin > from)
             ++wrong;
           from = piece.range.end;
-          memory.note_read(object, piece);
+          memory.note_read(object, piece, piece.range);
         }
         if (from < need.end) ++wrong;
       }

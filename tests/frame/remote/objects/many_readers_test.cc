@@ -1,0 +1,139 @@
+// Many readers of one object, each reading on from another place, with a memory that holds little of it: each byte is
+// fetched about once.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "frame/remote/objects/remote_object.h"
+#include "tests/frame/remote/objects/served_objects.h"
+
+namespace cframefs::test::many_readers_tests {
+namespace {
+
+using frame::ByteRange;
+using frame::FetchedRanges;
+using frame::FileOffset;
+using frame::ObjectState;
+using frame::RangeStore;
+using frame::RemoteObject;
+
+constexpr std::uint64_t kKiB = 1U << 10;
+constexpr std::uint64_t kMiB = 1U << 20;
+constexpr std::uint64_t kMemory = 16 * kMiB;
+const std::string kUrl = "http://host/object";
+
+/// Keeps blocks in memory, of one state.
+class KeptBlocks final : public RangeStore {
+ public:
+  std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override {
+    const auto found = blocks_.find({state, block});
+    return found == blocks_.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool may_have(const std::string& state, std::uint64_t block) override { return blocks_.contains({state, block}); }
+  void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override {
+    blocks_[{state, block}] = std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  }
+  bool keeps() const override { return true; }
+
+ private:
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::uint8_t>> blocks_;
+};
+
+struct Reading {
+  std::uint64_t length = 0;  // of the object
+  std::uint64_t chunk = 0;   // what a reader expects to read next
+  std::uint64_t piece = 0;   // of one read
+  bool waits_first = false;  // as a thread that decodes: fetch(), other reads, read()
+};
+
+/// Reads the whole object by `readers` readers in random turns. Returns how many bytes were fetched for each byte.
+double fetched_by(std::size_t readers, const Reading& how, RangeStore& store) {
+  ServedObjects server;
+  FetchedRanges memory(kMemory);
+  const auto bytes = object_bytes(how.length);
+  server.put(kUrl, {bytes, "\"t1\"", 784111777, ""});
+  const ObjectState state{"\"t1\"", "", 784111777, how.length};
+  const auto object = RemoteObject::open({server, memory, store}, kUrl, &state);
+  EXPECT_TRUE(object);
+  std::vector<ByteRange> rest;
+  for (std::size_t reader = 0; reader < readers; ++reader)
+    rest.push_back({how.length * reader / readers, how.length * (reader + 1) / readers});
+  std::mt19937_64 chance(7);
+  std::vector<std::uint8_t> into(how.piece);
+  while (!rest.empty()) {
+    const std::size_t turn = chance() % rest.size();
+    const std::uint64_t at = rest[turn].begin;
+    const std::uint64_t size = std::min(how.piece, rest[turn].size());
+    const bool begins_chunk = at % how.chunk < how.piece;
+    if (begins_chunk) (*object)->expect(FileOffset{at}, std::min(how.chunk, rest[turn].size()));
+    if (how.waits_first) {
+      EXPECT_TRUE((*object)->fetch(FileOffset{at}, size));
+      const std::uint64_t other = rest[chance() % rest.size()].begin;
+      EXPECT_TRUE((*object)->fetch(FileOffset{other}, std::min(how.piece, how.length - other)));
+    }
+    EXPECT_TRUE((*object)->read(FileOffset{at}, codec::ByteSpan(into).first(size)));
+    EXPECT_TRUE(std::equal(into.begin(), into.begin() + static_cast<std::ptrdiff_t>(size),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(at)));
+    rest[turn].begin += size;
+    if (rest[turn].empty()) rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(turn));
+    EXPECT_LE(memory.charged(), kMemory + 2 * FetchedRanges::kMostRequest);
+  }
+  return static_cast<double>(server.bytes_sent()) / static_cast<double>(how.length);
+}
+
+TEST(ManyReaders, FetchEachByteAboutOnce) {
+  for (const std::size_t readers : {1, 2, 4, 8, 16, 24}) {
+    const Reading how{80 * kMiB, 428 * kKiB, 107 * kKiB, false};
+    EXPECT_LT(fetched_by(readers, how, frame::no_store()), 1.25) << readers << " readers";
+  }
+}
+
+TEST(ManyReaders, FetchEachByteAboutOnceForADiskCache) {
+  for (const std::size_t readers : {1, 4, 16, 64}) {
+    KeptBlocks store;
+    const Reading how{80 * kMiB, 428 * kKiB, 107 * kKiB, false};
+    EXPECT_LT(fetched_by(readers, how, store), 1.1) << readers << " readers";
+  }
+}
+
+TEST(ManyReaders, WhatAReaderWaitedForIsNotFetchedAgainForTheRead) {
+  for (const std::size_t readers : {4, 64}) {
+    KeptBlocks store;
+    const Reading how{80 * kMiB, 428 * kKiB, 107 * kKiB, true};
+    EXPECT_LT(fetched_by(readers, how, store), 1.1) << readers << " readers";
+  }
+}
+
+TEST(ManyReaders, ABlockThatIsKeptIsNotFetchedAsPartOfAnExpectedRange) {
+  ServedObjects server;
+  FetchedRanges memory(kMemory);
+  KeptBlocks store;
+  const auto bytes = object_bytes(40 * kMiB);
+  server.put(kUrl, {bytes, "\"t1\"", 784111777, ""});
+  const ObjectState state{"\"t1\"", "", 784111777, bytes.size()};
+  std::vector<std::uint8_t> into(4 * kKiB);
+  {
+    const auto object = RemoteObject::open({server, memory, store}, kUrl, &state);
+    ASSERT_TRUE(object);
+    EXPECT_TRUE((*object)->read(FileOffset{11 * kMiB}, into));
+    EXPECT_TRUE((*object)->read(FileOffset{14 * kMiB}, into));
+  }
+  FetchedRanges other_memory(kMemory);
+  const auto object = RemoteObject::open({server, other_memory, store}, kUrl, &state);
+  ASSERT_TRUE(object);
+  const std::size_t before = server.requests();
+  (*object)->expect(FileOffset{10 * kMiB}, 6 * kMiB);
+  EXPECT_TRUE((*object)->read(FileOffset{12 * kMiB}, into));
+  ASSERT_EQ(server.requests(), before + 1);
+  EXPECT_EQ(server.ranges().back(), "bytes=12582912-14680063") << "blocks 12 and 13";
+}
+
+}  // namespace
+}  // namespace cframefs::test::many_readers_tests
