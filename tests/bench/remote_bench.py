@@ -84,6 +84,17 @@ def read_in_order(path):
     return done / (time.monotonic() - begin)
 
 
+def run_threads(work, count):
+    """Calls work(number) in `count` threads. Returns the seconds until all are done."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    begin = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - begin
+
+
 def read_at_random(path, readers, places):
     """Reads a second of `readers` threads that share the places."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -101,13 +112,8 @@ def read_at_random(path, readers, places):
                 failures.append(str(error))
             done.append(place)
 
-    threads = [threading.Thread(target=read, args=(first,)) for first in range(readers)]
     begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.monotonic() - begin
+    took = run_threads(read, readers)
     os.close(descriptor)
     if failures:
         raise BenchError(failures[0])
@@ -124,13 +130,7 @@ def read_in_parts(path, readers, size):
             for _ in range(part // MIB):
                 file.read(MIB)
 
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(readers)]
-    begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return size / (time.monotonic() - begin)
+    return size / run_threads(read, readers)
 
 
 class Objects:

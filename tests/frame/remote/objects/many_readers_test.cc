@@ -4,18 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "frame/remote/objects/remote_object.h"
 #include "tests/frame/remote/objects/served_objects.h"
+#include "tests/support/keeping_store.h"
 
 namespace cframefs::test::many_readers_tests {
 namespace {
@@ -32,23 +30,6 @@ constexpr std::uint64_t kMiB = 1U << 20;
 constexpr std::uint64_t kMemory = 16 * kMiB;
 constexpr std::chrono::hours kPatience{1};  // slow machines evict no more than others
 const std::string kUrl = "http://host/object";
-
-/// Keeps blocks in memory, of one state.
-class KeptBlocks final : public RangeStore {
- public:
-  std::optional<std::vector<std::uint8_t>> find(const std::string& state, std::uint64_t block) override {
-    const auto found = blocks_.find({state, block});
-    return found == blocks_.end() ? std::nullopt : std::optional(found->second);
-  }
-  bool may_have(const std::string& state, std::uint64_t block) override { return blocks_.contains({state, block}); }
-  void keep(const std::string& state, std::uint64_t block, codec::ByteView bytes) override {
-    blocks_[{state, block}] = std::vector<std::uint8_t>(bytes.begin(), bytes.end());
-  }
-  bool keeps() const override { return true; }
-
- private:
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::uint8_t>> blocks_;
-};
 
 struct Reading {
   std::uint64_t chunk = 0;   // what a reader expects to read next
@@ -105,7 +86,7 @@ TEST(ManyReaders, FetchEachByteAboutOnce) {
 
 TEST(ManyReaders, FetchEachByteAboutOnceForADiskCache) {
   for (const std::size_t readers : {4, 64}) {
-    KeptBlocks store;
+    KeepingStore store;
     const Reading how{428 * kKiB, 107 * kKiB, false};
     EXPECT_LT(fetched_by(readers, how, store), 1.1) << readers << " readers";
   }
@@ -113,7 +94,7 @@ TEST(ManyReaders, FetchEachByteAboutOnceForADiskCache) {
 
 TEST(ManyReaders, WhatAReaderWaitedForIsNotFetchedAgainForTheRead) {
   for (const std::size_t readers : {4, 64}) {
-    KeptBlocks store;
+    KeepingStore store;
     const Reading how{428 * kKiB, 107 * kKiB, true};
     EXPECT_LT(fetched_by(readers, how, store), 1.1) << readers << " readers";
   }
@@ -122,7 +103,7 @@ TEST(ManyReaders, WhatAReaderWaitedForIsNotFetchedAgainForTheRead) {
 TEST(ManyReaders, ABlockThatIsKeptIsNotFetchedAsPartOfAnExpectedRange) {
   ServedObjects server;
   FetchedRanges memory(kMemory);
-  KeptBlocks store;
+  KeepingStore store;
   const auto bytes = object_bytes(40 * kMiB);
   server.put(kUrl, {bytes, "\"t1\"", 784111777, ""});
   const ObjectState state{"\"t1\"", "", 784111777, bytes.size()};
