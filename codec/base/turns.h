@@ -11,14 +11,15 @@
 // Thread safety: internally synchronised. A thread must not take a second turn of the same object while it holds one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <utility>
 
 #include "codec/base/mutex.h"
+#include "codec/base/waiting_line.h"
 
 namespace cframefs::codec {
 
@@ -48,28 +49,24 @@ class Turns {
   static constexpr std::chrono::milliseconds kPatience{100};
 
   /// `most`: turns at once. `has_room`: returns whether there is room for one more turn, called with the lock held
-  /// while at least one turn is taken; empty: there always is room.
-  explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr)
-      : most_(most), has_room_(std::move(has_room)) {}
+  /// while at least one turn is taken; empty: there always is room. `wanted_pause`: how often a waiting thread looks
+  /// whether its turn is still wanted.
+  explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr,
+                 std::chrono::milliseconds wanted_pause = kWantedPause)
+      : most_(most), has_room_(std::move(has_room)), wanted_pause_(wanted_pause) {}
 
-  /// Waits for a turn. Calls `is_wanted` at least every 50 ms while it waits; returns an empty turn once that is false.
+  /// Waits for a turn. Calls `is_wanted` again and again while it waits; returns an empty turn once that is false.
   template <class Wanted>
   Turn take(const Wanted& is_wanted) {
     MutexLock lock(mutex_);
-    const auto place = line_.insert(line_.end(), char{});
-    while (line_.begin() != place || !is_free()) {
-      const bool waits_for_room = has_room_ != nullptr && line_.begin() == place;
-      changed_.wait_for(mutex_, waits_for_room ? kRoomPause : kWantedPause);
-      if (is_wanted()) continue;
-      line_.erase(place);
-      changed_.notify_all();
-      return {};
+    const bool is_taken = (line_.is_empty() && is_free()) || wait_for_turn(is_wanted);
+    if (is_taken) {
+      ++taken_;
+      moved_at_ = Clock::now().time_since_epoch().count();
     }
-    line_.erase(place);
-    ++taken_;
-    moved_at_ = Clock::now().time_since_epoch().count();
-    if (!line_.empty() && taken_ < most_) changed_.notify_all();
-    return Turn(this);
+    // The next thread is the first now.
+    if (!is_taken || taken_ < most_) line_.call_first();
+    return is_taken ? Turn(this) : Turn();
   }
   Turn take() {
     return take([] { return true; });
@@ -83,7 +80,7 @@ class Turns {
   /// Returns true if a thread waits for a turn.
   bool is_waited_for() const {
     MutexLock lock(mutex_);
-    return !line_.empty();
+    return !line_.is_empty();
   }
 
  private:
@@ -96,22 +93,29 @@ class Turns {
   bool is_free() const REQUIRES(mutex_) {
     return taken_ == 0 || (taken_ < most_ && (has_room_ == nullptr || has_room_()));
   }
-  void give_back() {
-    bool is_waited_for = false;
-    {
-      MutexLock lock(mutex_);
-      --taken_;
-      moved_at_ = Clock::now().time_since_epoch().count();
-      is_waited_for = !line_.empty();
+  /// Returns true when a turn is free for the caller, and false when it wants none any more.
+  template <class Wanted>
+  bool wait_for_turn(const Wanted& is_wanted) REQUIRES(mutex_) {
+    WaitingLine::Place place(line_);
+    while (!place.is_first() || !is_free()) {
+      const bool waits_for_room = has_room_ != nullptr && place.is_first();
+      place.wait_for(mutex_, waits_for_room ? std::min(kRoomPause, wanted_pause_) : wanted_pause_);
+      if (!is_wanted()) return false;
     }
-    if (is_waited_for) changed_.notify_all();
+    return true;
+  }
+  void give_back() {
+    MutexLock lock(mutex_);
+    --taken_;
+    moved_at_ = Clock::now().time_since_epoch().count();
+    line_.call_first();
   }
 
   const std::size_t most_;
   const std::function<bool()> has_room_;
+  const std::chrono::milliseconds wanted_pause_;
   mutable Mutex mutex_;
-  CondVar changed_;
-  std::list<char> line_ GUARDED_BY(mutex_);  // one element per waiting thread
+  WaitingLine line_ GUARDED_BY(mutex_);
   std::size_t taken_ GUARDED_BY(mutex_) = 0;
   std::atomic<Clock::rep> moved_at_{0};  // when a turn was last taken or given back; changed under the mutex
 };

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "codec/base/mutex.h"
+#include "codec/base/waiting_line.h"
 
 namespace cframefs::fs {
 
@@ -46,23 +47,21 @@ class ByteBudget {
     Lane(std::uint64_t lane_bound, unsigned lane_most) : bound(lane_bound), most(lane_most) {}
     void acquire(std::uint64_t bytes) {
       codec::MutexLock lock(mutex);
-      const std::uint64_t ticket = tickets++;
-      while (ticket != next || !has_room(bytes))
-        changed.wait(mutex);
-      ++next;
+      if (!line.is_empty() || !has_room(bytes)) wait_for_room(bytes);
       ++running;
       used += bytes;
-      if (next != tickets) changed.notify_all();
+      if (running < most) line.call_first();
     }
     void release(std::uint64_t bytes) {
-      bool is_waited_for = false;
-      {
-        codec::MutexLock lock(mutex);
-        --running;
-        used -= bytes;
-        is_waited_for = next != tickets;
-      }
-      if (is_waited_for) changed.notify_all();
+      codec::MutexLock lock(mutex);
+      --running;
+      used -= bytes;
+      line.call_first();
+    }
+    void wait_for_room(std::uint64_t bytes) REQUIRES(mutex) {
+      codec::WaitingLine::Place place(line);
+      while (!place.is_first() || !has_room(bytes))
+        place.wait(mutex);
     }
     bool has_room(std::uint64_t bytes) const REQUIRES(mutex) {
       return running == 0 || (running < most && used + bytes <= bound);
@@ -71,11 +70,9 @@ class ByteBudget {
     const std::uint64_t bound;
     const unsigned most;
     codec::Mutex mutex;
-    codec::CondVar changed;
+    codec::WaitingLine line GUARDED_BY(mutex);
     std::uint64_t used GUARDED_BY(mutex) = 0;
     unsigned running GUARDED_BY(mutex) = 0;
-    std::uint64_t tickets GUARDED_BY(mutex) = 0;
-    std::uint64_t next GUARDED_BY(mutex) = 0;  // the ticket that runs next
   };
   Lane& lane_of(std::uint64_t bytes) { return bytes > kLargeBytes ? large_ : small_; }
 

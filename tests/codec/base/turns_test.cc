@@ -1,6 +1,7 @@
 #include "codec/base/turns.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,33 @@ TEST(Turns, WaitingContinuesWhileTurnsMove) {
   for (std::thread& thread : threads)
     thread.join();
   EXPECT_EQ(without.load(), 0);
+}
+
+TEST(Turns, AFreeTurnWakesOneThread) {
+  // A thread looks whether its turn is wanted only when it is woken.
+  Turns turns(1, nullptr, std::chrono::hours(1));
+  constexpr int kThreads = 32;
+  std::atomic<int> arrived{0};
+  std::atomic<int> woken{0};
+  Turns::Turn taken = turns.take();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      ++arrived;
+      const Turns::Turn turn = turns.take([&] {
+        ++woken;
+        return true;
+      });
+    });
+  }
+  while (arrived.load() < kThreads)
+    std::this_thread::yield();
+  // Most of them are in line now.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  taken = Turns::Turn();
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_LE(woken.load(), 2 * kThreads);
 }
 
 TEST(Turns, AnUnwantedTurnLeavesTheLine) {
