@@ -33,8 +33,12 @@ namespace {
 
 // The sizes of these lists fit into the processor's cache.
 constexpr std::uint64_t kConsumedBytes = std::uint64_t{4} << 20;
-constexpr std::uint64_t kProbationBytes = std::uint64_t{8} << 20;
-constexpr std::size_t kLargeCell = kProbationBytes / 2;
+constexpr std::uint64_t kLeastProbation = std::uint64_t{8} << 20;
+constexpr std::size_t kLargeCell = kLeastProbation / 2;
+// Probation grows up to this size, or 1/4 of the cache if that is less, for many readers of large cells.
+constexpr std::uint64_t kMostProbation = std::uint64_t{128} << 20;
+// A reader of at least this share of a cell reads the rest of it soon.
+constexpr std::uint64_t kReadShare = 4;
 // Small cells up to this size, or 1/8 of the cache if that is less, are not evicted for large ones.
 constexpr std::uint64_t kSparedBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
@@ -110,27 +114,31 @@ struct BlockCache::Shard {
     list_bytes[cell.list].fetch_sub(cell.buffer.capacity(), std::memory_order_relaxed);
     cell.list = kLists;
   }
-  /// Removes the ghost of a cell. Returns whether the cell has recently left probation or reached kBypassLimit.
-  bool take_ghost(const CacheKey& key) REQUIRES(mutex) {
+  /// The memory of a cell that is absent.
+  struct Ghost {
+    std::size_t hash = 0;
+    std::uint8_t bypasses = 0;  // kBypassLimit also after the cell has left probation
+    bool was_being_read = false;
+  };
+  /// Removes the ghost of a cell, and returns it.
+  Ghost take_ghost(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
-    if (ghost.hash != hash_key(key)) return false;
-    return std::exchange(ghost, Ghost{}).bypasses >= kBypassLimit;
+    return ghost.hash == hash_key(key) ? std::exchange(ghost, Ghost{}) : Ghost{};
   }
-  void leave_ghost(const CacheKey& key) REQUIRES(mutex) { ghost_of(key) = Ghost{hash_key(key), kBypassLimit}; }
+  /// Remembers a cell that leaves probation.
+  void leave_ghost(const CacheBlock& cell) REQUIRES(mutex) {
+    const bool is_being_read = cell.served.load(std::memory_order_relaxed) >= cell.buffer.bytes().size() / kReadShare;
+    ghost_of(cell.key) = Ghost{hash_key(cell.key), kBypassLimit, is_being_read};
+  }
   /// Counts a bypass. Returns whether the cell may be bypassed.
   bool note_bypass(const CacheKey& key) REQUIRES(mutex) {
     Ghost& ghost = ghost_of(key);
-    if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key), 0};
+    if (ghost.hash != hash_key(key)) ghost = Ghost{hash_key(key)};
     if (ghost.bypasses >= kBypassLimit) return false;
     ++ghost.bypasses;
     return true;
   }
 
-  /// The memory of a cell that is absent.
-  struct Ghost {
-    std::size_t hash = 0;
-    std::uint8_t bypasses = 0;
-  };
   Ghost& ghost_of(const CacheKey& key) REQUIRES(mutex) { return ghosts[hash_key(key) / kShards % kGhosts]; }
 
   codec::Mutex mutex;
@@ -156,8 +164,9 @@ codec::ByteSpan BlockCache::Pin::bytes() const {
 }
 
 BlockCache::BlockCache(std::uint64_t bound, BufferPool& pool, DecodingStatistics& statistics)
-    : bound_(bound), pool_(pool), statistics_(statistics) {
+    : bound_(bound), pool_(pool), statistics_(statistics), probation_bytes_(kLeastProbation) {
   pool_.on_shortage([this] {
+    probation_bytes_ = kLeastProbation;
     while (evict_one(0) || evict(kProtected, kLarge) || evict(kProbation) || evict(kPrefetched)) {
     }
   });
@@ -255,12 +264,24 @@ BlockCache::Lookup BlockCache::insert(Shard& shard, const CacheKey& key, std::si
     auto fresh = std::make_unique<CacheBlock>();
     fresh->key = key;
     fresh->pins = 1;
-    fresh->home = home == kProbation && shard.take_ghost(key) ? kProtected : home;
+    fresh->home = home;
+    if (home == kProbation) {
+      const Shard::Ghost ghost = shard.take_ghost(key);
+      if (ghost.bypasses >= kBypassLimit) fresh->home = kProtected;
+      if (ghost.was_being_read) widen_probation(size);
+    }
     shard.add(*fresh);
     pin = Pin(this, fresh.release(), true);
   }
   give_memory(pin, size);
   return {std::move(pin), Found::load};
+}
+
+void BlockCache::widen_probation(std::size_t bytes) {
+  const std::uint64_t most = std::max(kLeastProbation, std::min(bound_ / 4, kMostProbation));
+  const std::uint64_t before = probation_bytes_.load(std::memory_order_relaxed);
+  // A widening by another thread at the same time may be lost: more follow while they are needed.
+  probation_bytes_.store(std::min(before + bytes, most), std::memory_order_relaxed);
 }
 
 /// Allocates the memory of a cell that its loader holds. Needs no lock: other threads read it after publish() only.
@@ -392,7 +413,7 @@ std::uint64_t BlockCache::staging_bytes() const {
 void BlockCache::keep_lists_small() {
   while (list_bytes(kConsumed) > kConsumedBytes && evict(kConsumed)) {
   }
-  while (list_bytes(kProbation) > kProbationBytes && evict(kProbation)) {
+  while (list_bytes(kProbation) > probation_bytes_.load(std::memory_order_relaxed) && evict(kProbation)) {
   }
   while (list_bytes(kPrefetched) > staging_bytes() && evict(kPrefetched)) {
   }
@@ -414,7 +435,7 @@ bool BlockCache::evict(List list, std::optional<List> other) {
       victim.reset(&shard.lists[from].front());
       shard.remove(*victim, list_bytes_);
       shard.forget(*victim);
-      if (from == kProbation) shard.leave_ghost(victim->key);
+      if (from == kProbation) shard.leave_ghost(*victim);
     }
     forget_bytes(*victim);
     statistics_.evictions.fetch_add(1, std::memory_order_relaxed);

@@ -16,7 +16,10 @@
 // keeps what programs have read. So this cache does not grow for data that is read once:
 // - consumed: every byte of the cell has been served, so the kernel has it. A few MiB stay for a reader close behind.
 // - prefetched: the cell was decoded ahead and has not been read yet; at most staging_bytes().
-// - probation: a part of the cell was read, for the first time; a few MiB, which stay in the processor's cache.
+// - probation: a part of the cell was read, for the first time; a few MiB, which stay in the processor's cache. More,
+// if
+//   a cell that is wanted again had left the list while it was being read: many readers in order, each of which holds a
+//   cell, would have each cell decoded twice.
 // - protected: the cell was wanted again after it had left probation (its ghost was still remembered). Only these cells
 //   make the cache grow to its bound. Cells of n-d arrays are protected from the start: a reader in C order returns to
 //   each of them once for every row that it holds, and reads all its neighbours in between.
@@ -174,6 +177,8 @@ class BlockCache {
   bool spares_small_cells(std::uint64_t coming) const;
   void forget_bytes(const CacheBlock& cell);
   void keep_lists_small();
+  /// Makes room in probation for one more cell of this size.
+  void widen_probation(std::size_t bytes);
   void unpin(CacheBlock* cell, bool loads);
   std::uint64_t list_bytes(List list) const { return list_bytes_[list].load(std::memory_order_relaxed); }
 
@@ -183,6 +188,7 @@ class BlockCache {
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> large_bytes_{0};
   std::array<std::atomic<std::uint64_t>, kLists> list_bytes_{};
+  std::atomic<std::uint64_t> probation_bytes_;  // the most that probation holds
   std::atomic<std::uint32_t> next_victim_shard_{0};
   std::array<std::unique_ptr<Shard>, kShards> shards_;
 };

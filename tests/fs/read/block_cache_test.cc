@@ -87,6 +87,49 @@ TEST_F(BlockCacheTest, ALoaderThatDropsItsPinHasFailed) {
   EXPECT_EQ(touch(5), Found::load);
 }
 
+TEST_F(BlockCacheTest, ProbationGrowsForManyReadersInOrder) {
+  // More cells that are half read than probation holds at first, and fewer than it can hold.
+  constexpr std::uint32_t kReaders = 200;
+  int loads = 0;
+  const auto read_half = [&](std::uint32_t number) {
+    BlockCache::Lookup lookup = cache_.find({1, 0, number}, kCell);
+    if (lookup.found == Found::load) {
+      ++loads;
+      cache_.publish(lookup.pin);
+    }
+    lookup.pin.note_served(kCell / 2);
+  };
+  constexpr std::uint32_t kRounds = 6;
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    loads = 0;
+    for (const int half : {0, 1}) {
+      SCOPED_TRACE(half);
+      for (std::uint32_t reader = 0; reader < kReaders; ++reader)
+        read_half(reader * kRounds + round);
+    }
+  }
+  EXPECT_EQ(loads, static_cast<int>(kReaders));
+}
+
+TEST_F(BlockCacheTest, ProbationDoesNotGrowForSmallReads) {
+  constexpr std::uint32_t kCells = 200;
+  const auto read_little = [&](std::uint64_t snapshot) {
+    for (std::uint32_t number = 0; number < kCells; ++number) {
+      BlockCache::Lookup lookup = cache_.find({snapshot, 0, number}, kCell);
+      if (lookup.found == Found::load) cache_.publish(lookup.pin);
+      lookup.pin.note_served(kCell / 16);
+    }
+  };
+  read_little(1);
+  const std::uint64_t probation = cache_.bytes();
+  EXPECT_LT(probation, kCells * kCell);
+  read_little(1);
+  read_little(1);
+  cache_.drop(1);
+  read_little(2);
+  EXPECT_EQ(cache_.bytes(), probation);
+}
+
 TEST_F(BlockCacheTest, ThreeBypassesLeaveNothingBehindAndTheFourthReadIsKept) {
   for (int i = 0; i < 3; ++i) {
     BlockCache::Lookup lookup = cache_.find_or_bypass({1, 0, 0}, kCell);
