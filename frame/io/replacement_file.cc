@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "frame/base/suffixes.h"
+#include "frame/io/unread_file.h"
 
 namespace cframefs::frame {
 
@@ -75,12 +76,11 @@ Result<ReplacementFile> ReplacementFile::create(FileOps& files, OpenFile dir, co
 }
 
 Result<void> ReplacementFile::make(mode_t mode) {
-  const int flags = O_RDWR | O_EXCL;
-  auto fd = files_->create_at(dir_, temporary_, flags, mode);
+  auto fd = create_unread(*files_, dir_, temporary_, mode);
   if (!fd && fd.error().sys == EEXIST) {
     // Left by a crash: the caller holds the frame's lock, so no other program uses the file.
     if (auto gone = files_->remove_at(dir_, temporary_, false); !gone) return gone;
-    fd = files_->create_at(dir_, temporary_, flags, mode);
+    fd = create_unread(*files_, dir_, temporary_, mode);
   }
   if (!fd) return Failure(fd.error());
   file_ = std::make_shared<const Descriptor>(*files_, *fd);

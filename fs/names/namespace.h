@@ -84,7 +84,6 @@ class Namespace {
   codec::Result<NewFile> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
       REQUIRES(mount_.changes);
   codec::Result<NewFile> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
-  codec::Result<frame::OpenFile> create_to_write(const HeldDirectory& directory, const std::string& name, mode_t mode);
   /// Returns the mode with which as_caller() creates an entry in the directory: without the bits of the caller's umask
   /// if the thread cannot have that umask, unless there is a default ACL.
   mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);

@@ -8,6 +8,7 @@
 #include "frame/cframe/b2nd_meta.h"
 #include "frame/io/free_name.h"
 #include "frame/io/system_version.h"
+#include "frame/io/unread_file.h"
 #include "fs/names/namespace.h"
 #include "fs/write/frame_defaults.h"
 
@@ -81,7 +82,7 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
                                                           mode_t mode) {
   const std::string temporary = entries_.temporary_name(NameMapper::suffix_of(name));
   constexpr mode_t kRights = 0777;
-  auto fd = create_to_write(directory, temporary, mode & kRights);
+  auto fd = frame::create_unread(mount_.files, directory->handle(), temporary, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   auto file = std::make_shared<const frame::Descriptor>(mount_.files, *fd);
   frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
@@ -113,17 +114,6 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   if (*given == frame::NameGiven::by_link) file.reset();
   return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
                  NewContent{std::move(image), frame::version_of(*made)}};
-}
-
-/// Creates a file for a frame, open for reading and writing.
-codec::Result<frame::OpenFile> Namespace::create_to_write(const HeldDirectory& directory, const std::string& name,
-                                                          mode_t mode) {
-  // O_NOATIME: the mount's own reads are no accesses by a program.
-  auto fd = mount_.files.create_at(directory->handle(), name, O_RDWR | O_EXCL | O_NOATIME, mode);
-  if (fd || fd.error().sys != EPERM) return fd;
-  // The source may give the file to another user than the daemon; it exists then, but is not opened.
-  static_cast<void>(mount_.files.remove_at(directory->handle(), name, false));
-  return mount_.files.create_at(directory->handle(), name, O_RDWR | O_EXCL, mode);
 }
 
 codec::Result<Namespace::NewFile> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,
