@@ -257,6 +257,11 @@ void on_setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int wh
   reply_with([&] { return fuse_reply_attr(request, &attributes->status, attributes->attr_timeout); });
 }
 
+codec::Result<void> sync(FileHandle& handle, bool data_only) {
+  PendingRequest::current()->waits_for_disk();
+  return this_filesystem().files().sync(handle, data_only);
+}
+
 void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::size_t size, off_t offset,
               fuse_file_info* info) {
   Filesystem& filesystem = this_filesystem();
@@ -271,16 +276,17 @@ void on_write(fuse_req_t request, fuse_ino_t /*node*/, const char* bytes, std::s
   // The kernel leaves O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC and the mount option sync of direct writes to the daemon.
   if (handle.direct && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
-    if (auto synced = filesystem.files().sync(handle, data_only); !synced) return reply_error(request, synced.error());
+    if (auto synced = sync(handle, data_only); !synced) return reply_error(request, synced.error());
   }
   reply_with([&] { return fuse_reply_write(request, size); });
 }
 
 void on_fsync(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  reply_result(request, this_filesystem().files().sync(*from_kernel<FileHandle>(info), data_only != 0));
+  reply_result(request, sync(*from_kernel<FileHandle>(info), data_only != 0));
 }
 
 void on_fsyncdir(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_info* /*info*/) {
+  PendingRequest::current()->waits_for_disk();
   reply_result(request, this_filesystem().directories().sync(node));
 }
 

@@ -19,6 +19,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -71,6 +73,12 @@ class PendingRequest final : public ChangePermit {
   FuseAdapter& adapter() const { return *adapter_; }
   const Caller& caller() const { return caller_; }
   const Target& target() const { return target_; }
+  /// Sets what waits_for_disk() calls.
+  void on_disk_wait(std::function<void()> call) { on_disk_wait_ = std::move(call); }
+  /// Called before the work waits for the disk, so that other threads take requests meanwhile.
+  void waits_for_disk() const {
+    if (on_disk_wait_) on_disk_wait_();
+  }
   /// Returns true if the caller still waits. Reads /proc at most every kAskPause, and never for a younger request,
   /// because this costs more than decoding a small block.
   bool is_waited_for();
@@ -93,6 +101,7 @@ class PendingRequest final : public ChangePermit {
   Caller caller_{};
   Abandon abandon_ = Abandon::never;
   Handles handles_{};
+  std::function<void()> on_disk_wait_;
   Target target_{};               // used by the answering thread only
   Clock::time_point asked_at_{};  // the last time when the caller was known to wait; used by the answering thread only
 };

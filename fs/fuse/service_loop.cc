@@ -158,6 +158,7 @@ void ServiceLoop::interrupt() {
 
 void ServiceLoop::work(int thread) {
   Worker& worker = *workers_[static_cast<std::size_t>(thread)];
+  worker.pending.on_disk_wait([this, thread] { give_way(thread); });
   PendingRequest::set_current(&worker.pending);
   {
     codec::MutexLock lock(mutex_);
@@ -306,6 +307,11 @@ void ServiceLoop::wake_supervisor() {
     sleeps_ = false;
   }
   taken_.notify_one();
+}
+
+void ServiceLoop::give_way(int thread) {
+  // The supervisor, which starts and calls threads. If it misses this, it looks after kStallLimit.
+  if (roster_.waits(thread)) taken_.notify_one();
 }
 
 void ServiceLoop::kick_others(int thread) {

@@ -64,6 +64,8 @@ class ServiceLoop {
   /// Waits for a request, and carries out the steps of an idle mount until then.
   void sleep_until_request() REQUIRES(mutex_);
   void wake_supervisor();
+  /// Lets other threads take requests while this one waits for the disk.
+  void give_way(int thread);
   void kick_others(int thread);
   /// Wakes the supervisor and the parked threads; the spare ones, too, if the session exits.
   void wake_all();

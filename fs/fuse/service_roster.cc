@@ -32,6 +32,16 @@ bool ServiceRoster::answered(int thread) {
   return seat.role == Role::serving;
 }
 
+bool ServiceRoster::waits(int thread) {
+  codec::MutexLock lock(mutex_);
+  Seat& seat = seats_[index(thread)];
+  const auto overdue =
+      std::count_if(seats_.begin(), seats_.end(), [](const Seat& other) { return other.role == Role::overdue; });
+  if (seat.role != Role::serving || overdue >= std::ptrdiff_t{kMaxWaiting}) return false;
+  seat.role = Role::overdue;
+  return --serving_ == 0;
+}
+
 std::vector<int> ServiceRoster::look(Time now) {
   const Clock::rep oldest = (now - kStallLimit).time_since_epoch().count();
   codec::MutexLock lock(mutex_);

@@ -1,6 +1,7 @@
 // Decides which threads take requests from the kernel, so that slow requests do not delay others.
 //
-//            takes a request and is busy for kStallLimit             answers, and enough others serve
+//            takes a request and is busy for kStallLimit,
+//            or begins to wait for the disk                          answers, and enough others serve
 //   serving ──────────────────────────────────────────▶ overdue ────────────────────────────────▶ spare
 //      ▲                                                    │                                        │
 //      └──────────── answers, and too few serve ────────────┘                                        │
@@ -9,7 +10,8 @@
 // A fixed number of threads serves. A thread whose request takes longer than kStallLimit, because it waits or because
 // it computes, does not count any more: a spare thread replaces it, up to a bound. If all serving threads are overdue
 // at once, the roster calls twice as many the next time, up to kMaxCalled, so that many slow requests are taken in a
-// few steps.
+// few steps. A thread that begins to wait for the disk does not count from then on, because the disk serves many
+// waiting threads together: the filesystem below commits the files of all in one transaction.
 //
 // Knows neither threads nor FUSE: fs/fuse/service_loop.h carries out the decisions. Thread safety: took() and
 // answered() by the thread itself, concurrently with all others; everything else internally synchronised. Ownership:
@@ -33,6 +35,8 @@ class ServiceRoster {
   static constexpr std::chrono::milliseconds kStallLimit{2};
   /// At most this number of threads serves at once if `wanted` is smaller, because each holds memory for a request.
   static constexpr unsigned kMaxCalled = 8;
+  /// At most this number of threads is overdue because it waits for the disk: more gain nothing.
+  static constexpr unsigned kMaxWaiting = 16;
 
   /// `wanted`: how many threads serve; `most`: the number of all threads, including overdue and spare ones.
   ServiceRoster(unsigned wanted, unsigned most);
@@ -41,6 +45,9 @@ class ServiceRoster {
   void took(int thread, Time now) { seats_[index(thread)].busy_since.store(now.time_since_epoch().count()); }
   /// Notes that a thread has answered its request. Returns false if the thread is spare from now on.
   bool answered(int thread);
+  /// Notes that a thread begins to wait for the disk. Returns true if no thread serves now: the caller has look()
+  /// called at once.
+  bool waits(int thread);
 
   /// Marks threads as overdue. Returns the threads that serve from now on: they were spare, or are not started yet. The
   /// caller calls look() every kStallLimit while is_busy().

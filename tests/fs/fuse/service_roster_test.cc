@@ -102,5 +102,42 @@ TEST_F(ServiceRosterTest, IsBusyWhileARequestIsAnswered) {
   EXPECT_FALSE(roster_.is_busy());
 }
 
+TEST_F(ServiceRosterTest, OneThatWaitsForTheDiskMakesRoomAtOnce) {
+  roster_.took(0, now_);
+  EXPECT_FALSE(roster_.waits(0)) << "thread 1 serves";
+  EXPECT_TRUE(roster_.is_overdue(0));
+  roster_.took(1, now_);
+  EXPECT_TRUE(roster_.waits(1)) << "no thread serves";
+  EXPECT_EQ(look_after(milliseconds(0)), (std::vector<int>{2, 3}));
+  EXPECT_FALSE(roster_.answered(0)) << "2 and 3 serve";
+  EXPECT_EQ(serving(), 2U);
+}
+
+TEST_F(ServiceRosterTest, OneThatWaitedForTheDiskServesAgainWithoutACall) {
+  for (int i = 0; i < 100; ++i) {
+    roster_.took(0, now_);
+    EXPECT_FALSE(roster_.waits(0));
+    EXPECT_TRUE(roster_.answered(0));
+  }
+  EXPECT_EQ(serving(), 2U);
+}
+
+TEST(ServiceRoster, OnlyAFewWaitForTheDiskInPlacesOfOthers) {
+  constexpr unsigned kThreads = 128;
+  ServiceRoster roster(2, kThreads);
+  const ServiceRoster::Time now{std::chrono::hours(1)};
+  std::vector<int> serving = {0, 1};
+  unsigned waiting = 0;
+  while (!serving.empty()) {
+    for (const int thread : serving) {
+      roster.took(thread, now);
+      static_cast<void>(roster.waits(thread));
+      waiting += roster.is_overdue(thread) ? 1 : 0;
+    }
+    serving = roster.look(now);
+  }
+  EXPECT_EQ(waiting, ServiceRoster::kMaxWaiting);
+}
+
 }  // namespace
 }  // namespace cframefs::fs
