@@ -214,9 +214,9 @@ class Mapper {
 
   void count(const frame::ChunkRun& run, const ChunkLook& found) {
     const std::int64_t last = run.first.value + (run.count - 1) * run.step;
-    std::size_t cell = cell_of(run.first.value);
     // Not one chunk at a time: a run may have very many.
-    for (std::int64_t chunk = run.first.value; chunk <= last; cell = cell_of(std::min(chunk, chunks_ - 1))) {
+    for (std::int64_t chunk = run.first.value; chunk <= last;) {
+      const std::size_t cell = cell_of(chunk);
       const std::int64_t end = std::min(end_of(cell), last + 1);
       const std::int64_t here = (end - chunk + run.step - 1) / run.step;
       add(map_.order[cell], found, here);
