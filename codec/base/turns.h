@@ -49,8 +49,8 @@ class Turns {
   static constexpr std::chrono::milliseconds kPatience{100};
 
   /// `most`: turns at once. `has_room`: returns whether there is room for one more turn, called with the lock held
-  /// while at least one turn is taken; empty: there always is room. `wanted_pause`: how often a waiting thread looks
-  /// whether its turn is still wanted.
+  /// while at least one turn is taken; empty: there always is room. `wanted_pause`: the longest time between
+  /// two calls of `is_wanted` while a thread waits.
   explicit Turns(std::size_t most, std::function<bool()> has_room = nullptr,
                  std::chrono::milliseconds wanted_pause = kWantedPause)
       : most_(most), has_room_(std::move(has_room)), wanted_pause_(wanted_pause) {}

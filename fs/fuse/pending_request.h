@@ -101,9 +101,9 @@ class PendingRequest final : public ChangePermit {
   Caller caller_{};
   Abandon abandon_ = Abandon::never;
   Handles handles_{};
-  std::function<void()> on_disk_wait_;
   Target target_{};               // used by the answering thread only
   Clock::time_point asked_at_{};  // the last time when the caller was known to wait; used by the answering thread only
+  std::function<void()> on_disk_wait_;  // set before the thread answers its first request
 };
 
 }  // namespace cframefs::fs

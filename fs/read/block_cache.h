@@ -16,10 +16,9 @@
 // keeps what programs have read. So this cache does not grow for data that is read once:
 // - consumed: every byte of the cell has been served, so the kernel has it. A few MiB stay for a reader close behind.
 // - prefetched: the cell was decoded ahead and has not been read yet; at most staging_bytes().
-// - probation: a part of the cell was read, for the first time; a few MiB, which stay in the processor's cache. More,
-// if
-//   a cell that is wanted again had left the list while it was being read: many readers in order, each of which holds a
-//   cell, would have each cell decoded twice.
+// - probation: a part of the cell was read, for the first time; a few MiB, which stay in the processor's cache. The
+//   list grows when a cell is read again that was evicted from it half read: otherwise many readers in order, each of
+//   which reads a cell of its own, would have each cell decoded twice.
 // - protected: the cell was wanted again after it had left probation (its ghost was still remembered). Only these cells
 //   make the cache grow to its bound. Cells of n-d arrays are protected from the start: a reader in C order returns to
 //   each of them once for every row that it holds, and reads all its neighbours in between.

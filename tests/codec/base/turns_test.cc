@@ -73,7 +73,7 @@ TEST(Turns, WaitingContinuesWhileTurnsMove) {
 }
 
 TEST(Turns, AFreeTurnWakesOneThread) {
-  // A thread looks whether its turn is wanted only when it is woken.
+  // A waiting thread asks whether its turn is wanted only after it was woken.
   Turns turns(1, nullptr, std::chrono::hours(1));
   constexpr int kThreads = 32;
   std::atomic<int> arrived{0};
