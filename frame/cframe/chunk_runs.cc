@@ -10,6 +10,8 @@ namespace {
 
 /// Entries compared with their successors by one memcmp().
 constexpr std::size_t kCompared = 512;
+/// Entries compared one at a time first, because most runs are either long or very short.
+constexpr std::size_t kComparedAlone = 16;
 
 bool is_of_system(const Error& error) {
   return error.kind == ErrorKind::io || error.kind == ErrorKind::stale;
@@ -18,6 +20,10 @@ bool is_of_system(const Error& error) {
 /// Returns how many entries at the front equal the first one. REQUIRES: !entries.empty().
 std::size_t run_length(std::span<const std::int64_t> entries) {
   std::size_t length = 1;
+  const std::size_t first = std::min(entries.size(), kComparedAlone);
+  while (length < first && entries[length] == entries[0])
+    ++length;
+  if (length < first) return length;
   while (entries.size() - length >= kCompared &&
          std::memcmp(&entries[length - 1], &entries[length], kCompared * sizeof(std::int64_t)) == 0) {
     length += kCompared;
@@ -65,7 +71,7 @@ Result<bool> IndexRuns::next(ChunkRun& run) {
 Result<bool> IndexRuns::next_repeated(ChunkRun& run) {
   run.step = index_.period();
   run.count = (alike_end_ - at_ + run.step - 1) / run.step;
-  if (const auto entry = index_.entry(at_)) {
+  if (const auto entry = repeated_entry()) {
     run.same = *entry;
     run.alike = true;
   } else if (is_of_system(entry.error())) {
@@ -77,6 +83,20 @@ Result<bool> IndexRuns::next_repeated(ChunkRun& run) {
   ++at_;
   if (at_ - begin_ >= run.step) at_ = alike_end_;
   return true;
+}
+
+/// Returns entry at_ of a periodic index. The caller advances at_ by 1 afterwards.
+Result<std::int64_t> IndexRuns::repeated_entry() {
+  if (index_.period() == 1) return index_.entry(at_);
+  if (entries_.empty()) {
+    auto piece = index_.piece(at_);
+    if (!piece) return codec::Failure(piece.error());
+    piece_ = std::move(*piece);
+    entries_ = piece_.entries;
+  }
+  const std::int64_t entry = entries_.front();
+  entries_ = entries_.subspan(1);
+  return entry;
 }
 
 /// Sets entries_ to the entries from at_ to the end of their unit.

@@ -24,6 +24,7 @@ class IndexRuns final : public ChunkRuns {
 
  private:
   Result<bool> next_repeated(ChunkRun& run);
+  Result<std::int64_t> repeated_entry();
   Result<bool> next_decoded(ChunkRun& run);
   Result<void> load();
 

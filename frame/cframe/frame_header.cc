@@ -190,20 +190,19 @@ MetalayerMap entries_of_map(ByteView bytes, std::size_t max_entries) {
     return damaged(fmt::format("metalayer map of {} entries, at most {} are allowed", count, max_entries));
   }
   std::size_t at = kMapEntriesAt;
+  map.entries.reserve(std::min(count, bytes.size() / kMinMapEntry));
   for (std::size_t i = 0; i < count; ++i) {
     if (at >= bytes.size()) return damaged("metalayer map is truncated");
     const std::uint8_t marker = bytes[at];
     const std::size_t length = marker & 0x1f;
     // Empty names are valid: C-Blosc2 writes them.
     if ((marker & 0xe0) != kFixString) return damaged("metalayer name is not a short string");
-    if (bytes.size() - at < 1 + length + 5) return damaged("metalayer map is truncated");
+    if (bytes.size() - at < length + kMinMapEntry) return damaged("metalayer map is truncated");
     if (bytes[at + 1 + length] != kInt32) return damaged("metalayer offset is not an int32");
-    MapEntry entry;
-    for (const std::uint8_t byte : bytes.subspan(at + 1, length))
-      entry.name.push_back(static_cast<char>(byte));
-    entry.offset = load_be<std::int32_t>(&bytes[at + 1 + length + 1]);
-    map.entries.push_back(std::move(entry));
-    at += 1 + length + 5;
+    const ByteView name = bytes.subspan(at + 1, length);
+    const auto offset = load_be<std::int32_t>(&bytes[at + 1 + length + 1]);
+    map.entries.push_back({std::string(name.begin(), name.end()), offset});
+    at += length + kMinMapEntry;
   }
   if (bytes.size() - at < 3 || bytes[at] != kArray16 || load_be<std::uint16_t>(&bytes[at + 1]) != count) {
     return damaged(fmt::format("metalayer map does not end with an array of {}", count));
@@ -217,9 +216,12 @@ MetalayerMap parse_map(ByteView bytes, std::size_t max_entries) {
   MetalayerMap map = entries_of_map(bytes, max_entries);
   map.sorted.resize(map.entries.size());
   std::iota(map.sorted.begin(), map.sorted.end(), 0U);
-  std::stable_sort(map.sorted.begin(), map.sorted.end(), [&map](std::uint32_t one, std::uint32_t other) {
+  const auto is_before = [&map](std::uint32_t one, std::uint32_t other) {
     return map.entries[one].name < map.entries[other].name;
-  });
+  };
+  // Numbered names are in order already.
+  if (!std::is_sorted(map.sorted.begin(), map.sorted.end(), is_before))
+    std::stable_sort(map.sorted.begin(), map.sorted.end(), is_before);
   return map;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "codec/chunk_encoder.h"
+#include "codec/filter/shuffle.h"
 #include "codec/stream/stream_encoders.h"
 
 namespace cframefs::frame {
@@ -49,14 +50,17 @@ void set_cbytes(std::vector<std::uint8_t>& chunk) {
   store_le(&chunk[0x0c], static_cast<std::int32_t>(chunk.size()));
 }
 
-/// Shuffles: byte 0 of all entries, then byte 1 of all entries, and so on.
+/// Returns the entries as stored, in little endian.
+std::vector<std::uint8_t> stored(const std::vector<std::int64_t>& entries) {
+  std::vector<std::uint8_t> bytes(entries.size() * kEntry);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    store_le(&bytes[i * kEntry], entries[i]);
+  return bytes;
+}
+
 std::vector<std::uint8_t> shuffled(const std::vector<std::int64_t>& entries) {
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(entries.size() * kEntry);
-  for (unsigned plane = 0; plane < kEntry; ++plane) {
-    for (const std::int64_t entry : entries)
-      bytes.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(entry) >> (8 * plane)));
-  }
+  std::vector<std::uint8_t> bytes(entries.size() * kEntry);
+  codec::shuffle(kEntry, stored(entries), bytes);
   return bytes;
 }
 
@@ -179,11 +183,7 @@ std::vector<std::uint8_t> IndexEncoder::repeated() const {
 std::vector<std::uint8_t> IndexEncoder::memcpyed() const {
   const std::size_t plain = open_.size() * kEntry;
   auto chunk = chunk_header(kExtended | kMemcpyed, plain, plain);
-  for (const std::int64_t entry : open_) {
-    std::array<std::uint8_t, kEntry> value{};
-    store_le(value.data(), entry);
-    codec::append(chunk, value);
-  }
+  codec::append(chunk, stored(open_));
   set_cbytes(chunk);
   return chunk;
 }

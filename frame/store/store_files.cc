@@ -285,25 +285,28 @@ Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int 
   if (path.empty()) return io_error(ENOENT, "open");
   const auto found = place_of(dir, path, Look::open);
   if (!found) return Failure(found.error());
-  const auto& place = *found;
-  if (!place) return base_.open_at(dir, path, flags);
-  if (!place->known->on_directory) return open_inside(*place, flags);
+  return *found ? open_place(dir, path, **found, flags) : base_.open_at(dir, path, flags);
+}
+
+/// `path`: of the place, relative to `dir`.
+Result<OpenFile> StoreFiles::open_place(OpenFile dir, const std::string& path, const Place& place, int flags) {
+  if (!place.known->on_directory) return open_inside(place, flags);
   if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
   auto fd = base_.open_at(dir, path, flags);
   // The directory of the store itself exists only on disk.
-  const bool may_be_embedded = !fd && is_missing(fd.error()) && !place->inside.empty();
-  auto embedded = may_be_embedded ? open_inside(*place, flags) : fd;
+  const bool may_be_embedded = !fd && is_missing(fd.error()) && !place.inside.empty();
+  auto embedded = may_be_embedded ? open_inside(place, flags) : fd;
   // What is on disk, but of another kind, is not embedded.
   if (!fd) return embedded || embedded.error().sys != ENOENT ? embedded : fd;
   const auto status = base_.status(*fd);
-  const struct stat& store = place->known->status;
+  const struct stat& store = place.known->status;
   const bool is_other =
-      place->inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
+      place.inside.empty() && status && (status->st_ino != store.st_ino || status->st_dev != store.st_dev);
   if (!status || is_other) {
     base_.close(*fd);
     return status ? codec::stale("another directory replaced the store") : Failure(status.error());
   }
-  enter(*fd, Opened{*place, nullptr, !S_ISDIR(status->st_mode)});
+  enter(*fd, Opened{place, nullptr, !S_ISDIR(status->st_mode)});
   return fd;
 }
 
@@ -328,9 +331,10 @@ Result<OpenFile> StoreFiles::open_named(const std::string& path, int flags) {
       auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
       if (!directory) return directory;
       const Descriptor opened(base_, *directory);
-      const auto store = store_at(opened.handle(), std::string(part.substr(begin)), Look::glance);
+      const auto store = store_at(opened.handle(), std::string(part.substr(begin)), Look::open);
       if (!store) return Failure(store.error());
-      if (*store) return open_at(opened.handle(), path.substr(begin), flags);
+      const Place place{*store, end == std::string::npos ? "" : path.substr(end + 1)};
+      if (*store) return open_place(opened.handle(), path.substr(begin), place, flags);
     }
     if (end == std::string::npos) return base_.open_named(path, flags);
   }

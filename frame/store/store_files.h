@@ -133,6 +133,7 @@ class StoreFiles final : public ReadOnlyFiles {
   Content content_of(const Known& known) const;
   Result<struct stat> status_inside(const Place& place) const;
   Result<OpenFile> open_inside(const Place& place, int flags);
+  Result<OpenFile> open_place(OpenFile dir, const std::string& path, const Place& place, int flags);
   Result<std::vector<DirectoryEntry>> list_inside(OpenFile dir_fd, const Place& place);
   /// Returns true if the descriptor represents the store itself, so that `base_` sees the same directory or file.
   bool is_itself(OpenFile file, const Opened& opened) const;

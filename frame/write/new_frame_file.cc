@@ -63,18 +63,22 @@ Result<void> NewFrameFile::append_stored(const ChunkReader& chunk) {
 }
 
 Result<void> NewFrameFile::append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
-  const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
-  if (!fits || nbytes_ % static_cast<std::uint64_t>(chunksize_) != 0) {
-    return codec::invalid(
-        fmt::format("a chunk of {} bytes after {} bytes, in a frame with chunks of {}", nbytes, nbytes_, chunksize_));
-  }
+  if (try_append_run(entry, nbytes, count)) return {};
   if (count > IndexEncoder::kMaxEntries - index_.count()) {
     return codec::invalid(fmt::format("more than {} chunks: choose a larger chunk size", IndexEncoder::kMaxEntries));
   }
+  return codec::invalid(
+      fmt::format("a chunk of {} bytes after {} bytes, in a frame with chunks of {}", nbytes, nbytes_, chunksize_));
+}
+
+bool NewFrameFile::try_append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count) {
+  const bool fits = nbytes == chunksize_ || (nbytes > 0 && nbytes < chunksize_ && count == 1);
+  if (!fits || ends_short_ || count > IndexEncoder::kMaxEntries - index_.count()) return false;
+  ends_short_ = nbytes != chunksize_;
   nbytes_ += static_cast<std::uint64_t>(nbytes) * static_cast<std::uint64_t>(count);
   index_.append_run(entry, count);
   last_entry_ = entry;
-  return {};
+  return true;
 }
 
 Result<void> NewFrameFile::take_chunks(const FrameContainer& from) {

@@ -41,6 +41,8 @@ class NewFrameFile {
   /// Appends `count` chunks of `nbytes` uncompressed bytes, all with this index entry: of a special chunk, or of a
   /// chunk that was appended before.
   Result<void> append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
+  /// As append_run(), which says why if this returns false. Faster, for runs of few chunks.
+  bool try_append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
 
   /// Copies all chunks of a frame without decoding them. Errors: corruption of a chunk's header or
   /// the index; unsupported if chunks share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
@@ -69,6 +71,7 @@ class NewFrameFile {
   std::unique_ptr<SealWriter> seal_;  // null: the frame gets no seal
   std::int64_t last_entry_ = 0;
   std::uint64_t nbytes_ = 0;
+  bool ends_short_ = false;  // the last chunk has less than chunksize_ bytes: none may follow
 };
 
 }  // namespace cframefs::frame

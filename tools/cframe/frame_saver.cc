@@ -54,9 +54,20 @@ Result<void> FrameSaver::save_chunks() {
     if (run.step > 1 && run.count > 1) {
       return codec::unsupported(fmt::format("the index repeats its entries every {} chunks", run.step));
     }
+    if (append_known(run)) continue;
     if (auto saved = save(run); !saved) return saved;
   }
   return codec::io_error(EINTR, "read");
+}
+
+/// Appends the run if the new frame has its chunk already. A frame may have millions of such runs.
+bool FrameSaver::append_known(const frame::ChunkRun& run) {
+  if (!run.alike) return false;
+  const auto& known = known_.slot(run.same);
+  if (!known.value || known.same != run.same) return false;
+  if (!to_.try_append_run(known.value->entry, plain_bytes(run.first), run.count)) return false;
+  if (known.value->is_lost) lost_ += run.count;
+  return true;
 }
 
 /// Returns the readable variable-length metalayers, which are copied as stored.
@@ -83,24 +94,21 @@ Result<std::vector<frame::MetalayerLength>> FrameSaver::check_vlmetalayers(frame
 }
 
 std::int32_t FrameSaver::plain_bytes(ChunkNumber chunk) const {
-  const auto chunksize = static_cast<std::uint64_t>(from_.parameters().chunksize);
   return static_cast<std::int32_t>(
-      std::min(chunksize, from_.parameters().nbytes - static_cast<std::uint64_t>(chunk.value) * chunksize));
+      std::min(chunksize_, nbytes_ - static_cast<std::uint64_t>(chunk.value) * chunksize_));
 }
 
 Result<void> FrameSaver::save(const frame::ChunkRun& run) {
   const std::int32_t nbytes = plain_bytes(run.first);
-  auto& known = known_.slot(run.same);
-  std::int64_t left = run.count;
-  if (!run.alike || !known.value || known.same != run.same) {
-    const std::int64_t lost = lost_;
-    if (auto saved = save_first(run, nbytes); !saved) return saved;
+  const std::int64_t lost = lost_;
+  if (auto saved = save_first(run, nbytes); !saved) return saved;
+  const Saved saved{to_.last_entry(), lost_ > lost};
+  if (run.alike) {
+    auto& known = known_.slot(run.same);
     known.same = run.same;
-    known.value = Saved{to_.last_entry(), lost_ > lost};
-    --left;
+    known.value = saved;
   }
-  const Saved saved = *known.value;
-  if (!run.alike) known.value.reset();
+  const std::int64_t left = run.count - 1;
   if (left == 0) return {};
   if (saved.is_lost) lost_ += left;
   return to_.append_run(saved.entry, nbytes, left);

@@ -23,7 +23,12 @@ namespace cframefs::tools {
 class FrameSaver {
  public:
   FrameSaver(const frame::FrameContainer& from, frame::NewFrameFile& to, Io& io, const std::string& path)
-      : from_(from), to_(to), io_(io), path_(path) {}
+      : from_(from),
+        to_(to),
+        io_(io),
+        path_(path),
+        chunksize_(static_cast<std::uint64_t>(from.parameters().chunksize)),
+        nbytes_(from.parameters().nbytes) {}
 
   /// Copies the whole frame.
   codec::Result<void> run();
@@ -33,6 +38,7 @@ class FrameSaver {
  private:
   codec::Result<void> save_chunks();
   codec::Result<std::vector<frame::MetalayerLength>> check_vlmetalayers(frame::ParseBudget& budget);
+  bool append_known(const frame::ChunkRun& run);
   codec::Result<void> save(const frame::ChunkRun& run);
   codec::Result<void> save_stored(frame::ChunkNumber chunk);
   codec::Result<void> save_anew(const frame::ChunkReader& reader);
@@ -46,6 +52,8 @@ class FrameSaver {
   frame::NewFrameFile& to_;
   Io& io_;
   const std::string& path_;
+  const std::uint64_t chunksize_;
+  const std::uint64_t nbytes_;
   std::int64_t lost_ = 0;
   std::uint64_t copied_ = 0;
   bool shares_bytes_ = false;

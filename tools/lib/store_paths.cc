@@ -27,6 +27,29 @@ frame::StoreFiles& store_files() {
   return files;
 }
 
+/// The store file whose leaves were listed last, with a slash behind it. Programs open the leaves one after the other,
+/// and none of them is on disk. If a directory replaces the store, store_files() opens what is in that.
+class LastListed {
+ public:
+  void set(std::string prefix) {
+    codec::MutexLock lock(mutex_);
+    prefix_ = std::move(prefix);
+  }
+  bool leads_to(const std::string& path) {
+    codec::MutexLock lock(mutex_);
+    return !prefix_.empty() && path.starts_with(prefix_);
+  }
+
+ private:
+  codec::Mutex mutex_;
+  std::string prefix_ GUARDED_BY(mutex_);
+};
+
+LastListed& last_listed() {
+  static LastListed last;
+  return last;
+}
+
 struct OpenServers {
   codec::Mutex mutex;
   std::map<std::string, std::unique_ptr<frame::RemoteSource>> by_address GUARDED_BY(mutex);
@@ -60,7 +83,7 @@ bool is_on_disk(const std::string& path) {
 
 Result<ReadFileOps*> files_for(const std::string& path) {
   if (frame::is_address(path)) return files_of_server(path);
-  return is_on_disk(path) ? &frame::system_files() : &store_files();
+  return !last_listed().leads_to(path) && is_on_disk(path) ? &frame::system_files() : &store_files();
 }
 
 void close_servers() {
@@ -80,8 +103,10 @@ Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
   if (!inside) return Failure(inside.error());
   const std::string prefix = path + "/";
+  const bool has_files = is_on_disk(prefix);  // a directory
+  if (!has_files) last_listed().set(prefix);
   for (auto& [name, bytes] : *inside) {
-    if (!is_on_disk(prefix + name)) leaves.push_back({std::move(name), bytes});
+    if (!has_files || !is_on_disk(prefix + name)) leaves.push_back({std::move(name), bytes});
   }
   std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
   return leaves;

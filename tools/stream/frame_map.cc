@@ -205,21 +205,33 @@ class Mapper {
 
   // ---- the order of chunks ---------------------------------------------------------------------------------------
 
-  std::size_t cell_of(std::int64_t chunk) const {
-    return part_of(static_cast<std::uint64_t>(chunks_), map_.order.size(), static_cast<std::uint64_t>(chunk));
-  }
-  std::int64_t end_of(std::size_t cell) const {
-    return static_cast<std::int64_t>(part_begin(static_cast<std::uint64_t>(chunks_), map_.order.size(), cell + 1));
+  /// A cell of map_.order with its chunks [begin, end).
+  struct OrderCell {
+    std::size_t number = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  /// Returns the cell of a chunk. Divides only if the chunk is not in the cell of the last call.
+  const OrderCell& cell_of(std::int64_t chunk) {
+    if (chunk < cell_.begin || chunk >= cell_.end) {
+      const auto total = static_cast<std::uint64_t>(chunks_);
+      const std::size_t parts = map_.order.size();
+      const std::size_t number = part_of(total, parts, static_cast<std::uint64_t>(chunk));
+      cell_ = {number, static_cast<std::int64_t>(part_begin(total, parts, number)),
+               static_cast<std::int64_t>(part_begin(total, parts, number + 1))};
+    }
+    return cell_;
   }
 
   void count(const frame::ChunkRun& run, const ChunkLook& found) {
     const std::int64_t last = run.first.value + (run.count - 1) * run.step;
     // Not one chunk at a time: a run may have very many.
     for (std::int64_t chunk = run.first.value; chunk <= last;) {
-      const std::size_t cell = cell_of(chunk);
-      const std::int64_t end = std::min(end_of(cell), last + 1);
-      const std::int64_t here = (end - chunk + run.step - 1) / run.step;
-      add(map_.order[cell], found, here);
+      const OrderCell& cell = cell_of(chunk);
+      const std::int64_t end = std::min(cell.end, last + 1);
+      const std::int64_t here = run.step == 1 ? end - chunk : (end - chunk + run.step - 1) / run.step;
+      add(map_.order[cell.number], found, here);
       chunk += here * run.step;
     }
     map_.counts[static_cast<std::size_t>(found.kind)] += run.count;
@@ -317,6 +329,7 @@ class Mapper {
   std::int64_t seen_ = 0;    // looks at stored chunks
   std::int64_t stored_ = 0;  // stored chunks whose header is good
   std::optional<ChunkLook> sample_;
+  OrderCell cell_;  // the last that cell_of() returned
   std::vector<Extent> extents_;
   std::vector<codec::ByteRange> sealed_;  // pages and root of the seal, in the order of the file
   RecentRuns<ChunkLook> known_;

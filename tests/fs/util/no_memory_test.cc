@@ -185,7 +185,8 @@ TEST_F(NoMemory, TheLastClose) {
   ASSERT_TRUE(write(*handle, 0, expected));
   with_each_failure([&] { return filesystem_->files().flush(*handle); },
                     [&](bool /*done*/) {
-                      ASSERT_TRUE(close(std::move(handle)));
+                      const auto closed = close(std::move(handle));
+                      ASSERT_TRUE(closed) << closed.error().reason;
                       ASSERT_EQ(content("x"), expected);
                       handle = open("x");
                       ASSERT_NE(handle, nullptr);
@@ -193,6 +194,7 @@ TEST_F(NoMemory, TheLastClose) {
                       ASSERT_TRUE(resize(*handle, 0));
                       ASSERT_TRUE(write(*handle, 0, expected));
                     });
+  ASSERT_NE(handle, nullptr);  // null after a failure above
   ASSERT_TRUE(close(std::move(handle)));
   remount();
   EXPECT_EQ(content("x"), expected);
