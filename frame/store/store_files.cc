@@ -328,7 +328,7 @@ Result<OpenFile> StoreFiles::open_named(const std::string& path, int flags) {
     if (has_store_suffix(part)) {
       const std::size_t slash = part.rfind('/');
       const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
-      auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_RDONLY);
+      auto directory = base_.open_named(begin == 0 ? "." : path.substr(0, begin), O_PATH | O_DIRECTORY);
       if (!directory) return directory;
       const Descriptor opened(base_, *directory);
       const auto store = store_at(opened.handle(), std::string(part.substr(begin)), Look::open);
