@@ -26,9 +26,12 @@ std::function<codec::Result<int>()>& opener() {
   return instance;
 }
 
-std::string formatted(const spdlog::details::log_msg& message) {
-  // Not the sink's own formatter: the process that writes may be a child of the one that made the sink.
-  spdlog::pattern_formatter formatter(kFilePattern);
+/// Asks for the process at each line, which may be a child of the one that made the sink.
+std::unique_ptr<spdlog::formatter> line_formatter() {
+  return std::make_unique<spdlog::pattern_formatter>(kFilePattern);
+}
+
+std::string formatted(spdlog::formatter& formatter, const spdlog::details::log_msg& message) {
   spdlog::memory_buf_t line;
   formatter.format(message, line);
   return {line.data(), line.size()};
@@ -39,12 +42,13 @@ spdlog::details::log_msg warning_like(const spdlog::details::log_msg& message, c
 }
 
 /// Appends a message, after a line that reports how many were lost before. Counts the message if it is lost itself.
-void append_to(const LogFile& file, const spdlog::details::log_msg& message, std::uint64_t& lost) {
+void append_to(const LogFile& file, spdlog::formatter& formatter, const spdlog::details::log_msg& message,
+               std::uint64_t& lost) {
   if (lost > 0) {
     const std::string text = fmt::format("{} lines before this one could not be written to the log", lost);
-    if (file.append(formatted(warning_like(message, text)))) lost = 0;
+    if (file.append(formatted(formatter, warning_like(message, text)))) lost = 0;
   }
-  if (lost > 0 || !file.append(formatted(message))) ++lost;
+  if (lost > 0 || !file.append(formatted(formatter, message))) ++lost;
 }
 
 }  // namespace
@@ -90,17 +94,20 @@ bool LogFile::append(std::string_view line) const {
   return line.empty();
 }
 
+FileSink::FileSink(std::string path) : base_sink(line_formatter()), path_(std::move(path)) {}
+
 codec::Result<void> FileSink::reopen() {
   const std::lock_guard lock(mutex_);
   return file_.open(path_);
 }
 
 void FileSink::sink_it_(const spdlog::details::log_msg& message) {
-  append_to(file_, message, lost_);
+  append_to(file_, *formatter_, message, lost_);
 }
 
 SystemLogSink::SystemLogSink(std::string reserve)
-    : reserve_path_(std::move(reserve)),
+    : base_sink(line_formatter()),
+      reserve_path_(std::move(reserve)),
       // The sink owns its identity string, which syslog(3) uses for the life of the process.
       system_log_(std::make_shared<spdlog::sinks::syslog_sink_mt>("cframefs", LOG_PID, LOG_DAEMON, true)) {
   system_log_->set_pattern("%v");
@@ -114,7 +121,7 @@ void SystemLogSink::sink_it_(const spdlog::details::log_msg& message) {
     return system_log_->log(message);
   }
   if (!reserve_.is_open() && !reserve_path_.empty()) static_cast<void>(reserve_.open(reserve_path_));
-  append_to(reserve_, message, lost_);
+  append_to(reserve_, *formatter_, message, lost_);
 }
 
 /// A look costs more than a line in a file, and a store of thousands of damaged members makes as many lines.

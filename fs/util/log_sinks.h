@@ -43,7 +43,7 @@ void open_log_files_by(std::function<codec::Result<int>()> open);
 
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FileSink(std::string path) : path_(std::move(path)) {}
+  explicit FileSink(std::string path);
   codec::Result<void> open() { return file_.open(path_); }
   codec::Result<void> reopen();
 
