@@ -45,7 +45,8 @@ class NewFrameFile {
   bool try_append_run(std::int64_t entry, std::int32_t nbytes, std::int64_t count);
 
   /// Copies all chunks of a frame without decoding them. Errors: corruption of a chunk's header or
-  /// the index; unsupported if chunks share bytes. REQUIRES: nothing was appended; the chunksize is that of `from`.
+  /// the index; unsupported if chunks share bytes. REQUIRES: nothing was appended, nor is later; the chunksize is that
+  /// of `from`.
   Result<void> take_chunks(const FrameContainer& from);
 
   /// Writes index, trailer and header. `vlmetalayers`: uncompressed contents.
