@@ -89,10 +89,7 @@ Result<bool> IndexRuns::next_repeated(ChunkRun& run) {
 Result<std::int64_t> IndexRuns::repeated_entry() {
   if (index_.period() == 1) return index_.entry(at_);
   if (entries_.empty()) {
-    auto piece = index_.piece(at_);
-    if (!piece) return codec::Failure(piece.error());
-    piece_ = std::move(*piece);
-    entries_ = piece_.entries;
+    if (const auto loaded = load(); !loaded) return codec::Failure(loaded.error());
   }
   const std::int64_t entry = entries_.front();
   entries_ = entries_.subspan(1);

@@ -26,7 +26,7 @@ std::function<codec::Result<int>()>& opener() {
   return instance;
 }
 
-/// Asks for the process at each line, which may be a child of the one that made the sink.
+/// The formatter reads the process number for each line: the process may be a child of the one that made the sink.
 std::unique_ptr<spdlog::formatter> line_formatter() {
   return std::make_unique<spdlog::pattern_formatter>(kFilePattern);
 }

@@ -100,6 +100,36 @@ TEST(ChunkRuns, AreFewIfTheIndexIsPeriodic) {
   EXPECT_FALSE(four[3].alike);
 }
 
+TEST(ChunkRuns, OfAPeriodicIndexBeginAnywhere) {
+  // A value of 255 bytes repeats after 255 entries, whose bytes lie across the values.
+  constexpr std::int64_t kPeriod = 255;
+  Bytes value(kPeriod);
+  for (std::size_t i = 0; i < value.size(); ++i)
+    value[i] = static_cast<std::uint8_t>(i * 7 + 1);
+  const auto entry = [&value](std::int64_t chunk) {
+    std::uint64_t bits = 0;
+    for (unsigned byte = 0; byte < 8; ++byte)
+      bits |= std::uint64_t{value[static_cast<std::size_t>((chunk * 8 + byte) % kPeriod)]} << (8 * byte);
+    return static_cast<std::int64_t>(bits);
+  };
+  const std::int64_t count = kPeriod * 4096;
+  const auto opened = test::open_frame(frame_of(count, 1, test::repeated_chunk(value, 8 * count)).build());
+  ASSERT_TRUE(opened) << describe(opened.error());
+  // Around the ends of 2,048 entries, 64 KiB and 1 MiB, where an index may be divided.
+  for (const std::int64_t end : {std::int64_t{2048}, std::int64_t{8192}, std::int64_t{131072}, count - 300}) {
+    for (const std::int64_t begin : {end - 256, end - 255, end - 254, end - 1, end, end + 1}) {
+      const auto runs = runs_of(**opened, begin, count);
+      ASSERT_EQ(runs.size(), static_cast<std::size_t>(kPeriod)) << begin;
+      for (std::int64_t i = 0; i < kPeriod; ++i) {
+        const ChunkRun& run = runs[static_cast<std::size_t>(i)];
+        ASSERT_TRUE(run.alike && run.step == kPeriod && run.first.value == begin + i) << begin << " + " << i;
+        ASSERT_EQ(run.same, entry(begin + i)) << begin << " + " << i;
+        ASSERT_EQ(run.count, (count - begin - i + kPeriod - 1) / kPeriod) << begin << " + " << i;
+      }
+    }
+  }
+}
+
 TEST(ChunkRuns, ReportDamagedPartsOfTheIndex) {
   Bytes index = test::raw_block_chunk(value_bytes(std::vector<std::int64_t>(3000, kZerosEntry)), 8000);
   const auto second = codec::load_le<std::int32_t>(&index[32 + 4]);

@@ -1,5 +1,6 @@
 // Stores in directories that the user may search but not list: what is in them can be opened by its path.
 #include <cerrno>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
