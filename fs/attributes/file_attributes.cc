@@ -110,7 +110,8 @@ Attributes FileAttributes::of_new(Node& node, const EntryStat& created) {
     codec::MutexLock lock(node.mutex);
     node.known = created;
   }
-  node.pages.end_of_file().tell(created.size);
+  ToldSize& told = node.pages.end_of_file();
+  told.tell(created.size, told.begin_look());
   return describe(node, created);
 }
 
@@ -175,7 +176,7 @@ codec::Result<EntryStat> FileAttributes::apply_stat(Node& node, const EntryStat&
     // The write-back notifies the kernel of changes behind the mount.
     show_uncommitted(*writer, probe);
     probe.damage.reset();
-    node.pages.end_of_file().tell(probe.size);
+    node.pages.end_of_file().tell(probe.size, look.size_look);
     return probe;
   }
   if (probe.damage) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,10 +38,13 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
   // The kernel then looks up the name once more.
   if (!node_files_.is_of_its_kind(node)) return codec::stale("it is of another kind now");
   if (node_files_.has_lost_name(node)) return codec::stale("another file has taken its name, or it was removed");
+  const std::shared_ptr<Node> truncated = (flags & O_TRUNC) != 0 ? handle->node : nullptr;
+  std::optional<ToldSize::Truncation> truncation;
+  if (truncated) truncation.emplace(truncated->pages.end_of_file());
   auto opened =
       is_container(node.kind) ? frames_.open(std::move(handle), flags, {}) : plain_.open(std::move(handle), flags);
   if (opened && !(*opened)->keep_pages) source_changes_.look_into_other_forms(node);
-  if (opened && (flags & O_TRUNC) != 0) (*opened)->node->pages.end_of_file().set(0);
+  if (opened && truncation) truncation->succeeded(0);
   if (opened && writes && mount_.options.shown.are_set()) {
     if (auto cleared = clear_set_ids(**opened); !cleared) {
       release(std::move(*opened));
@@ -138,11 +142,10 @@ codec::Result<void> OpenFiles::allocate(FileHandle& handle, int mode, std::uint6
 }
 
 codec::Result<void> OpenFiles::truncate(Node& node, FileHandle* handle, std::uint64_t size, ChangePermit& permit) {
-  // Before, so that a read which is answered after the truncation may find the new end.
-  node.pages.end_of_file().set(size);
+  ToldSize::Truncation truncation(node.pages.end_of_file());
   auto done =
       is_container(node.kind) ? frames_.resize(node, handle, size, permit) : plain_.resize(node, handle, size, permit);
-  if (done) node.pages.end_of_file().set(size);
+  if (done) truncation.succeeded(size);
   return done;
 }
 

@@ -4,7 +4,7 @@ namespace cframefs::fs {
 
 PageCacheState::Look PageCacheState::begin_look() const {
   codec::MutexLock lock(mutex_);
-  return {changes_, changing_ > 0};
+  return {changes_, changing_ > 0, told_size_.begin_look()};
 }
 
 bool PageCacheState::counts(const Look& look) const {
@@ -79,7 +79,7 @@ PageCacheState::Drop PageCacheState::closed(bool wrote) {
 PageCacheState::Drop PageCacheState::seen_by_stat(const Look& look, const frame::FileVersion& file,
                                                   std::uint64_t size) {
   codec::MutexLock lock(mutex_);
-  const bool resized = told_size_.tell(size);
+  const bool resized = told_size_.tell(size, look.size_look);
   const bool is_same = state_ == file && (trusted_ || !state_.may_hide_changes());
   if (!counts(look) || pages_ == Pages::none || is_same) return Drop::nothing;
   adopt_foreign(file);

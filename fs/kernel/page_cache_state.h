@@ -38,6 +38,7 @@ class PageCacheState {
   struct Look {
     std::uint64_t changes = 0;
     bool during_change = false;
+    std::uint64_t size_look = 0;  // as ToldSize::begin_look()
   };
 
   struct Opening {

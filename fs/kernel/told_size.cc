@@ -4,8 +4,9 @@
 
 namespace cframefs::fs {
 
-bool ToldSize::tell(std::uint64_t size) {
+bool ToldSize::tell(std::uint64_t size, std::uint64_t look) {
   codec::MutexLock lock(mutex_);
+  if (look != truncations_.load(std::memory_order_relaxed)) return false;
   is_lowered_ = is_lowered_ || size < size_;
   note_change();
   return std::exchange(size_, size) != size;
@@ -13,6 +14,7 @@ bool ToldSize::tell(std::uint64_t size) {
 
 void ToldSize::set(std::uint64_t size) {
   codec::MutexLock lock(mutex_);
+  ++truncations_;
   agree(size);
 }
 

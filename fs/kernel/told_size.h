@@ -27,17 +27,33 @@ namespace cframefs::fs {
 
 class ToldSize {
  public:
-  /// Records the size that an answer tells. Returns true if the one before told another.
-  bool tell(std::uint64_t size);
-  /// Records that the kernel itself changes the size. Called before the truncation, and after it.
-  void set(std::uint64_t size);
+  /// Called before a look at the size of the file. Returns a number for tell().
+  std::uint64_t begin_look() const { return truncations_.load(std::memory_order_acquire); }
+  /// Records the size that an answer tells, unless a truncation in the mount has ended since begin_look() has returned
+  /// `look`: the kernel does not take such an answer. Returns true if the answer before told another size.
+  bool tell(std::uint64_t size, std::uint64_t look) EXCLUDES(mutex_);
   /// Records that another program has changed the file.
-  void changed_behind();
+  void changed_behind() EXCLUDES(mutex_);
 
   /// Handles that can write are open from the first call to the second one: the kernel knows what they do to the size,
   /// and any answer may be short.
-  void begin_writing();
-  void end_writing();
+  void begin_writing() EXCLUDES(mutex_);
+  void end_writing() EXCLUDES(mutex_);
+
+  /// A truncation in the mount, as long as it lasts. The kernel knows it without an answer that tells the size, and any
+  /// answer may be short meanwhile. Not safe for several threads. Refers to the object that it is made with.
+  class Truncation {
+   public:
+    explicit Truncation(ToldSize& told) : told_(told) { told_.begin_writing(); }
+    ~Truncation() { told_.end_writing(); }
+    Truncation(const Truncation&) = delete;
+    Truncation& operator=(const Truncation&) = delete;
+    /// Records that the file has the size now.
+    void succeeded(std::uint64_t size) { told_.set(size); }
+
+   private:
+    ToldSize& told_;
+  };
 
   /// Called before a read that the kernel takes into its page cache. Returns a number for Read.
   std::uint64_t begin_read() const { return failed_.load(std::memory_order_acquire); }
@@ -56,6 +72,7 @@ class ToldSize {
   using Clock = std::chrono::steady_clock;
   enum class Doubt : std::uint8_t { agreed, doubted, asked };
 
+  void set(std::uint64_t size) EXCLUDES(mutex_);
   void note_change() REQUIRES(mutex_);
   void agree(std::uint64_t size) REQUIRES(mutex_);
   /// Returns whether the read is the kernel's second one after another has failed.
@@ -71,6 +88,7 @@ class ToldSize {
   std::optional<std::uint64_t> page_behind_ GUARDED_BY(mutex_);  // the read that last failed was for this page
   Clock::time_point settled_ GUARDED_BY(mutex_);                 // until then answers may be on their way
   std::atomic<std::uint64_t> failed_{0};                         // reads that have failed; changed under the mutex
+  std::atomic<std::uint64_t> truncations_{0};                    // in the mount, ended; changed under the mutex
 };
 
 }  // namespace cframefs::fs

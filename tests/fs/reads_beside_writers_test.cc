@@ -1,4 +1,6 @@
 // Reads that go on while one writer of a frame closes it and the next one opens it, or while another program writes.
+#include <limits>
+
 #include "tests/fs/written_filesystem.h"
 
 namespace cframefs::fs {
@@ -102,6 +104,68 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
   }
   is_over = true;
   times.join();
+}
+
+/// What the mount itself makes shorter, the kernel knows to be shorter: no read of its end may fail.
+class ReadsBesideTruncations : public ReadsBesideWriters {
+ protected:
+  /// Makes the frame, and leaves it without a writer.
+  void make_closed(const std::string& name) {
+    make(name);
+    EXPECT_TRUE(filesystem_->attributes().of(reader_->node->id, nullptr));
+    filesystem_->files().release(std::move(writer_));
+  }
+  /// Reads as for the kernel's pages.
+  codec::Result<void> read_pages(std::uint64_t at, std::size_t length) {
+    Reply reply;
+    return filesystem_->files().read(*reader_, at, length, reply, true);
+  }
+};
+
+TEST_F(ReadsBesideTruncations, NoReadFailsWhileAnOpenTruncates) {
+  make_closed("x");
+  std::atomic<bool> is_over{false};
+  std::thread reads([&] {
+    while (!is_over) {
+      const auto done = read_pages(0, kSize);
+      EXPECT_TRUE(done) << done.error().reason;
+      if (!done) break;
+    }
+  });
+  for (int i = 0; i < 3000 && !HasFailure(); ++i) {
+    writer_ = open(name_, O_RDWR | O_TRUNC);
+    ASSERT_TRUE(writer_);
+    EXPECT_TRUE(write(*writer_, 0, std::string(kSize, 'b')));
+    // The kernel asks for the size.
+    EXPECT_TRUE(filesystem_->attributes().of(reader_->node->id, nullptr));
+    filesystem_->files().release(std::move(writer_));
+  }
+  is_over = true;
+  reads.join();
+}
+
+TEST_F(ReadsBesideTruncations, ALookThatATruncationOvertakesTellsNoSize) {
+  make_closed("x");
+  const NodeId node = reader_->node->id;
+  disk_.after_status = [&] {
+    disk_.after_status = nullptr;
+    AttributeChanges changes;
+    changes.size = 100;
+    EXPECT_TRUE(filesystem_->attributes().change(node, nullptr, changes));
+  };
+  const auto late = filesystem_->attributes().of(node, nullptr);
+  ASSERT_TRUE(late);
+  EXPECT_FALSE(disk_.after_status);
+  EXPECT_EQ(late->status.st_size, static_cast<off_t>(kSize));
+  EXPECT_TRUE(read_pages(0, kSize));
+}
+
+TEST_F(ReadsBesideTruncations, ATruncationThatFailsTellsNoSize) {
+  make_closed("x");
+  AttributeChanges changes;
+  changes.size = std::numeric_limits<std::int64_t>::max();
+  EXPECT_FALSE(filesystem_->attributes().change(reader_->node->id, nullptr, changes));
+  EXPECT_TRUE(read_pages(0, kSize + 100));
 }
 
 /// Damages what the next read fetches from behind the start of a file and, unless the damage stays, cures it after that

@@ -263,7 +263,7 @@ TEST_F(PageCacheStateTest, TheKernelDropsPagesItselfWhenStatReportsAnotherSize) 
 
 TEST_F(PageCacheStateTest, TheSizeReportedForAWriterIsTheKernelsSize) {
   open_and_confirm(state(1));
-  pages_.end_of_file().tell(300);
+  pages_.end_of_file().tell(300, pages_.end_of_file().begin_look());
   EXPECT_EQ(stat(state(2), 300), Drop::pages);
 }
 

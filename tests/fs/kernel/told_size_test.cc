@@ -13,7 +13,8 @@ constexpr std::uint64_t kInode = 7;
 
 class ToldSizeTest : public ::testing::Test {
  protected:
-  ToldSizeTest() { size_.tell(100); }
+  ToldSizeTest() { tell(100); }
+  bool tell(std::uint64_t size) { return size_.tell(size, size_.begin_look()); }
   /// Reads up to `end`, without another read or a notification meanwhile.
   bool read(std::uint64_t end) { return size_.may_be_short({end - 10, 10, size_.begin_read(), kInode, true}, gate_); }
 
@@ -22,9 +23,9 @@ class ToldSizeTest : public ::testing::Test {
 };
 
 TEST_F(ToldSizeTest, TellsWhetherTheSizeIsAnother) {
-  EXPECT_FALSE(size_.tell(100));
-  EXPECT_TRUE(size_.tell(99));
-  EXPECT_TRUE(size_.tell(101));
+  EXPECT_FALSE(tell(100));
+  EXPECT_TRUE(tell(99));
+  EXPECT_TRUE(tell(101));
 }
 
 TEST_F(ToldSizeTest, AReadEndsWhereTheKernelKnowsTheEnd) {
@@ -39,7 +40,7 @@ TEST_F(ToldSizeTest, AReadThatEndsBeforeFailsOnce) {
 }
 
 TEST_F(ToldSizeTest, ASizeThatWasToldAfterAChangeMayHaveBeenIgnored) {
-  size_.tell(50);
+  tell(50);
   size_.changed_behind();
   EXPECT_FALSE(read(50));
   EXPECT_TRUE(read(50));
@@ -47,7 +48,7 @@ TEST_F(ToldSizeTest, ASizeThatWasToldAfterAChangeMayHaveBeenIgnored) {
 
 TEST_F(ToldSizeTest, AChangeThatLeavesTheSizeOrMakesItLargerIsNoDoubt) {
   size_.changed_behind();
-  size_.tell(150);
+  tell(150);
   EXPECT_TRUE(read(150));
 }
 
@@ -59,8 +60,27 @@ TEST_F(ToldSizeTest, AnAnswerMayBeShortWhileThereAreWriters) {
 }
 
 TEST_F(ToldSizeTest, TheKernelKnowsTheSizeOfItsOwnTruncation) {
-  size_.set(50);
-  EXPECT_FALSE(size_.tell(50));
+  ToldSize::Truncation(size_).succeeded(50);
+  EXPECT_FALSE(tell(50));
+  EXPECT_TRUE(read(50));
+}
+
+TEST_F(ToldSizeTest, AnAnswerMayBeShortWhileATruncationLasts) {
+  {
+    const ToldSize::Truncation truncation(size_);
+    EXPECT_TRUE(read(50));
+    tell(100);
+    EXPECT_TRUE(read(50));
+  }
+  // It has failed.
+  EXPECT_TRUE(read(100));
+  EXPECT_FALSE(read(50));
+}
+
+TEST_F(ToldSizeTest, AnAnswerThatATruncationOvertakesTellsNothing) {
+  const std::uint64_t look = size_.begin_look();
+  ToldSize::Truncation(size_).succeeded(50);
+  EXPECT_FALSE(size_.tell(100, look));
   EXPECT_TRUE(read(50));
 }
 
