@@ -133,17 +133,15 @@ void add_header_fields(json& info, const frame::FrameParameters& parameters) {
 }
 
 /// Adds what `cframe compact` would gain: exact if the scan has read all headers, else an estimate. null: not known, or
-/// compact does not take the container. `file_bytes`: from the frame's first byte on.
+/// compact does not take the container. `mapper`: the one of the scan. `file_bytes`: from the frame's first byte on.
 codec::Result<void> add_compact_gain(json& info, const frame::Container& container, const FrameScan& scan,
-                                     std::uint64_t file_bytes, Progress& progress, const std::atomic<bool>& stop) {
+                                     FrameMapper& mapper, std::uint64_t file_bytes) {
   info["compact_gain"] = nullptr;
   info["compact_gain_is_estimate"] = !scan.complete;
   const frame::FrameContainer* const frame = container.as_frame();
   if (frame == nullptr || scan.damaged > 0) return {};
   if (scan.complete) {
-    MapRequest request;
-    request.file_bytes = file_bytes;
-    const auto map = map_frame(container, request, stop, progress);
+    const auto map = mapper.finish();
     if (!map) return codec::Failure(map.error());
     if (const auto gain = compact_gain(container, *map)) info["compact_gain"] = *gain;
     return {};
@@ -168,9 +166,14 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   const auto opened = open_frame(*input, options.offset);
   if (!opened) return codec::Failure(opened.error());
   const frame::Container& container = **opened;
+  MapRequest request;
+  // What follows a frame inside of another file does not belong to it.
+  request.file_bytes = options.offset == 0 ? stored_bytes(input->path()) : container.parameters().frame_length;
+  FrameMapper mapper(container, request);
   Progress progress(io, "reading chunk headers", Progress::Unit::items);
+  const std::int64_t most_headers = options.all ? std::numeric_limits<std::int64_t>::max() : kMaxHeaders;
   const auto scan =
-      scan_frame(container, options.all ? std::numeric_limits<std::int64_t>::max() : kMaxHeaders, io.stop, progress);
+      scan_frame(container, most_headers, container.as_frame() != nullptr ? &mapper : nullptr, io.stop, progress);
   if (!scan) {
     return codec::Failure(with_path(scan.error(), file));
   }
@@ -180,10 +183,7 @@ codec::Result<Findings> look_into(const InfoOptions& options, const std::string&
   info["offset"] = options.offset;
   info["file_bytes"] = stored_bytes(input->path());
   add_header_fields(info, container.parameters());
-  // What follows a frame inside of another file does not belong to it.
-  const std::uint64_t own_bytes =
-      options.offset == 0 ? stored_bytes(input->path()) : container.parameters().frame_length;
-  if (auto added = add_compact_gain(info, container, *scan, own_bytes, progress, io.stop); !added)
+  if (auto added = add_compact_gain(info, container, *scan, mapper, request.file_bytes); !added)
     return codec::Failure(with_path(added.error(), file));
   if (const auto* const sealed = container.as_frame(); sealed != nullptr && sealed->seal()) {
     const auto holds = sealed->seal()->holds();

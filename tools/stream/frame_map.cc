@@ -18,22 +18,6 @@ namespace {
 
 constexpr std::uint32_t kUnknownLength = 0;
 
-/// Where a chunk is stored. `begin`: file offset, or the number of a chunk file.
-struct Extent {
-  std::uint64_t begin = 0;
-  std::uint32_t length = kUnknownLength;
-  std::uint32_t plain = 0;
-  bool is_damaged = false;
-};
-
-/// What one look at a chunk has found.
-struct ChunkLook {
-  ChunkKind kind = ChunkKind::damaged;
-  std::uint32_t length = kUnknownLength;
-  std::uint32_t plain = 0;
-  std::size_t codec = kMostCodecs;  // kMostCodecs: none
-};
-
 std::string codec_name(const codec::ChunkHeader& header) {
   if (header.memcpyed) return "uncompressed";
   if (header.format == codec::CodecFormat::registered) return "registered " + std::to_string(header.compcode);
@@ -91,11 +75,12 @@ std::size_t part_of(std::uint64_t total, std::size_t parts, std::uint64_t at) {
   return part;
 }
 
-class Mapper {
+}  // namespace
+
+class FrameMapper::State {
  public:
-  Mapper(FrameMap& map, const frame::Container& container, const MapRequest& request)
-      : map_(map),
-        container_(container),
+  State(const frame::Container& container, const MapRequest& request)
+      : container_(container),
         request_(request),
         chunks_(container.chunk_count()),
         stride_((chunks_ + kMostHeaders - 1) / kMostHeaders),
@@ -107,6 +92,14 @@ class Mapper {
     map_.is_exact = stride_ <= 1;
   }
 
+  bool try_add_run(const frame::ChunkRun& run) {
+    if (run.damage != nullptr || !run.alike) return false;
+    const auto& slot = known_.slot(run.same);
+    if (!slot.value || slot.same != run.same) return false;
+    count(run, *slot.value);
+    return true;
+  }
+
   codec::Result<void> add_run(const frame::ChunkRun& run) {
     if (run.damage != nullptr) {
       codec::Error error = *run.damage;
@@ -115,25 +108,24 @@ class Mapper {
       count(run, {});
       return {};
     }
-    auto& slot = known_.slot(run.same);
-    if (run.alike && slot.value && slot.same == run.same) {
-      count(run, *slot.value);
-      return {};
-    }
+    if (try_add_run(run)) return {};
     auto found = look_at(run.first);
     if (!found) return codec::Failure(found.error());
     count(run, *found);
     if (run.alike) {
+      auto& slot = known_.slot(run.same);
       slot.same = run.same;
       slot.value = *found;
     }
     return {};
   }
 
-  /// The ranges, in the order of the file, that a seal takes.
-  void note_sealed(std::vector<codec::ByteRange> ranges) { sealed_ = std::move(ranges); }
-
-  void finish() {
+  codec::Result<FrameMap> finish() {
+    if (const auto* frame = container_.as_frame(); frame != nullptr && frame->seal()) {
+      auto sealed = frame->seal()->ranges();
+      if (!sealed) return codec::Failure(sealed.error());
+      sealed_ = std::move(*sealed);
+    }
     map_.shares_bytes = map_.is_exact && stored_ > static_cast<std::int64_t>(extents_.size());
     std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) {
       return std::pair(a.begin, b.length) < std::pair(b.begin, a.length);
@@ -149,9 +141,26 @@ class Mapper {
       for (std::size_t kind = 0; kind < kSpaceKinds; ++kind)
         map_.bytes[kind] += cell.bytes[kind];
     }
+    return std::move(map_);
   }
 
  private:
+  /// Where a chunk is stored. `begin`: file offset, or the number of a chunk file.
+  struct Extent {
+    std::uint64_t begin = 0;
+    std::uint32_t length = kUnknownLength;
+    std::uint32_t plain = 0;
+    bool is_damaged = false;
+  };
+
+  /// What one look at a chunk has found.
+  struct ChunkLook {
+    ChunkKind kind = ChunkKind::damaged;
+    std::uint32_t length = kUnknownLength;
+    std::uint32_t plain = 0;
+    std::size_t codec = kMostCodecs;  // kMostCodecs: none
+  };
+
   void note(const codec::Error& error) {
     if (!map_.first_damage) map_.first_damage = error;
   }
@@ -320,7 +329,7 @@ class Mapper {
     if (is_frame) paint(SpaceKind::dead, std::max(at, parameters.frame_length), map_.length);
   }
 
-  FrameMap& map_;
+  FrameMap map_;
   const frame::Container& container_;
   const MapRequest& request_;
   const std::int64_t chunks_;
@@ -335,21 +344,32 @@ class Mapper {
   RecentRuns<ChunkLook> known_;
 };
 
-}  // namespace
+FrameMapper::FrameMapper(const frame::Container& container, const MapRequest& request)
+    : state_(std::make_unique<State>(container, request)) {}
+
+FrameMapper::~FrameMapper() = default;
+
+bool FrameMapper::try_add_run(const frame::ChunkRun& run) {
+  return state_->try_add_run(run);
+}
+
+codec::Result<void> FrameMapper::add_run(const frame::ChunkRun& run) {
+  return state_->add_run(run);
+}
+
+codec::Result<FrameMap> FrameMapper::finish() {
+  return state_->finish();
+}
 
 codec::Result<FrameMap> map_frame(const frame::Container& container, const MapRequest& request,
                                   const std::atomic<bool>& stop, Progress& progress) {
-  FrameMap map;
-  Mapper mapper(map, container, request);
-  const auto add = [&mapper](const frame::ChunkRun& run) { return mapper.add_run(run); };
+  FrameMapper mapper(container, request);
+  const auto add = [&mapper](const frame::ChunkRun& run) -> codec::Result<void> {
+    if (mapper.try_add_run(run)) return {};
+    return mapper.add_run(run);
+  };
   if (auto done = for_each_run(container, stop, progress, add); !done) return codec::Failure(done.error());
-  if (const auto* frame = container.as_frame(); frame != nullptr && frame->seal()) {
-    auto sealed = frame->seal()->ranges();
-    if (!sealed) return codec::Failure(sealed.error());
-    mapper.note_sealed(std::move(*sealed));
-  }
-  mapper.finish();
-  return map;
+  return mapper.finish();
 }
 
 std::optional<std::uint64_t> compact_gain(const frame::Container& container, const FrameMap& map) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -78,6 +79,28 @@ inline constexpr std::int64_t kMostHeaders = std::int64_t{1} << 20;
 
 codec::Result<FrameMap> map_frame(const frame::Container& container, const MapRequest& request,
                                   const std::atomic<bool>& stop, Progress& progress);
+
+/// Makes a map from the runs of a walk that its caller makes for more than the map. The container and the request must
+/// outlive it.
+class FrameMapper {
+ public:
+  FrameMapper(const frame::Container& container, const MapRequest& request);
+  ~FrameMapper();
+  FrameMapper(const FrameMapper&) = delete;
+  FrameMapper& operator=(const FrameMapper&) = delete;
+
+  /// Adds a run of chunks that the index has named before, without a look at the file. Returns false if it is another
+  /// one: then add_run() takes it. Almost every run of a large index is of this kind, and a Result of each would take
+  /// a quarter of the time.
+  bool try_add_run(const frame::ChunkRun& run);
+  codec::Result<void> add_run(const frame::ChunkRun& run);
+  /// Returns the map. Called once, after all runs of the container.
+  codec::Result<FrameMap> finish();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
 
 /// Returns how many bytes `cframe compact` would remove. Returns nullopt if compact does not take the container:
 /// another format, chunks of different sizes, chunks that share bytes, damage.

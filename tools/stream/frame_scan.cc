@@ -83,7 +83,11 @@ class Scanner {
     if (!location) return damaged(location.error());
     found.special = location->special;
     found.stored = found.special == SpecialValue::none;
-    if (!found.stored || read_ >= most_headers_) return found;
+    if (!found.stored) return found;
+    if (read_ >= most_headers_) {
+      scan_.complete = false;
+      return found;
+    }
     const auto reader = frame::ChunkReader::open(container_, chunk);
     if (!reader) return damaged(reader.error());
     ++read_;
@@ -102,7 +106,6 @@ class Scanner {
     scan_.stored += found.stored ? found.count : 0;
     scan_.damaged += found.damaged ? found.count : 0;
     if (found.header) scan_.headers.add(*found.header, found.count);
-    if (found.stored && !found.damaged && !found.header) scan_.complete = false;
   }
 
   FrameScan& scan_;
@@ -139,12 +142,18 @@ void HeaderCounts::add(const codec::ChunkHeader& header, std::int64_t count) {
   }
 }
 
-codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
+codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers, FrameMapper* mapper,
                                     const std::atomic<bool>& stop, Progress& progress) {
   FrameScan scan;
   scan.chunks = container.chunk_count();
   Scanner scanner(scan, container, most_headers);
-  const auto add = [&scanner](const frame::ChunkRun& run) { return scanner.add_run(run); };
+  const auto add = [&](const frame::ChunkRun& run) -> codec::Result<void> {
+    if (auto done = scanner.add_run(run); !done) return done;
+    // A map of a part would read headers for nothing.
+    if (mapper == nullptr || !scan.complete || scan.first_damage) return {};
+    if (mapper->try_add_run(run)) return {};
+    return mapper->add_run(run);
+  };
   if (auto done = for_each_run(container, stop, progress, add); !done) return codec::Failure(done.error());
   scanner.finish();
   return scan;

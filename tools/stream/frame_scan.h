@@ -15,6 +15,7 @@
 
 #include "frame/container/container.h"
 #include "tools/lib/progress.h"
+#include "tools/stream/frame_map.h"
 
 namespace cframefs::tools {
 
@@ -55,8 +56,9 @@ struct FrameScan {
   std::optional<codec::Error> first_damage;
 };
 
-/// Scans the container. `most_headers`: the largest number of chunk headers to read.
-codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers,
+/// Scans the container. `most_headers`: the largest number of chunk headers to read. `mapper`: gets the runs of the
+/// same walk; it has all of them if the scan is complete and has found no damage.
+codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers, FrameMapper* mapper,
                                     const std::atomic<bool>& stop, Progress& progress);
 
 }  // namespace cframefs::tools
