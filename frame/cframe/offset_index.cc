@@ -104,7 +104,14 @@ Result<void> OffsetIndex::detect_period() {
 Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
   if (uniform_) return *uniform_;
   const auto number = static_cast<std::uint64_t>(chunk);
-  const auto block = unit(static_cast<std::uint32_t>(number / unit_entries_));
+  const auto of_unit = static_cast<std::uint32_t>(number / unit_entries_);
+  if (unit_is_block_ && unit_entries_ > kMaxCached) {
+    if (auto fits = check_size(of_unit); !fits) return Failure(located(fits.error()));
+    const auto value = unit_value(chunk);
+    if (!value) return Failure(located(value.error()));
+    if (*value) return **value;
+  }
+  const auto block = unit(of_unit);
   if (!block) return Failure(block.error());
   return (**block)[number % unit_entries_];
 }
