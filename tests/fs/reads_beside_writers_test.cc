@@ -132,7 +132,7 @@ TEST_F(ReadsBesideTruncations, NoReadFailsWhileAnOpenTruncates) {
       if (!done) break;
     }
   });
-  for (int i = 0; i < 3000 && !HasFailure(); ++i) {
+  for (int i = 0; i < 300 && !HasFailure(); ++i) {
     writer_ = open(name_, O_RDWR | O_TRUNC);
     ASSERT_TRUE(writer_);
     EXPECT_TRUE(write(*writer_, 0, std::string(kSize, 'b')));
