@@ -98,6 +98,7 @@ void Filesystem::stop() {
   late_answers_.stop();
   writers_.stop();
   mount_.workers.stop();
+  writers_.end_removals();
 }
 
 void Filesystem::drop_caches() {

@@ -74,8 +74,9 @@ void SparseStates::ended(Number state) {
   {
     codec::MutexLock lock(mutex_);
     held_.erase(state);
-    if (writers_ > 0) return;
+    if (writers_ > 0 || dead_.empty()) return;
   }
+  if (const auto registry = registry_.lock(); registry && registry->defer(shared_from_this())) return;
   remove_with_lock();
 }
 
@@ -174,8 +175,50 @@ std::shared_ptr<SparseStates> SparseRegistry::states_of(FileOps& files,
   std::erase_if(states_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<SparseStates>& known = states_[{status->st_dev, status->st_ino}];
   std::shared_ptr<SparseStates> states = known.lock();
-  if (!states) known = states = std::make_shared<SparseStates>(files, directory);
+  if (!states) known = states = std::make_shared<SparseStates>(files, directory, weak_from_this());
   return states;
+}
+
+void SparseRegistry::defer_removals(std::function<void()> wake) {
+  codec::MutexLock lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+bool SparseRegistry::defer(std::shared_ptr<SparseStates> states) {
+  codec::MutexLock lock(mutex_);
+  if (!wake_) return false;
+  if (!states->is_deferred_) {
+    states->is_deferred_ = true;
+    states->next_deferred_ = std::move(first_deferred_);
+    first_deferred_ = std::move(states);
+  }
+  wake_();
+  return true;
+}
+
+std::shared_ptr<SparseStates> SparseRegistry::take_deferred() {
+  codec::MutexLock lock(mutex_);
+  std::shared_ptr<SparseStates> states = std::move(first_deferred_);
+  if (states) {
+    first_deferred_ = std::move(states->next_deferred_);
+    states->is_deferred_ = false;
+  }
+  return states;
+}
+
+void SparseRegistry::remove_deferred() {
+  while (const auto states = take_deferred())
+    states->remove_with_lock();
+}
+
+bool SparseRegistry::has_deferred() const {
+  codec::MutexLock lock(mutex_);
+  return first_deferred_ != nullptr;
+}
+
+void SparseRegistry::stop_deferring() {
+  defer_removals(nullptr);
+  remove_deferred();
 }
 
 }  // namespace cframefs::frame

@@ -6,13 +6,14 @@
 // all files stay while such a lock is held.
 //
 // Files are removed by the commits of a writer and when the last writer leaves. Files that are held then are removed
-// with the last container that holds them. If another program reads or writes the frame at that time, they stay until
+// with the last container that holds them, or, as its thread may have no right to that, by the thread that calls
+// SparseRegistry::remove_deferred(). If another program reads or writes the frame at that time, they stay until
 // the frame is compacted. A file is left alone if it is not the one that died: another program may have reused its
 // number.
 //
-// Thread safety: all members may be called concurrently. Lock order: leaving_, the frame's lock, removing_, mutex_.
-// Ownership: shared by the writers and the holds; borrows the file operations. Errors: none; a file that cannot be
-// removed takes space.
+// Thread safety: all members may be called concurrently. Lock order: leaving_, the frame's lock, removing_, mutex_;
+// none of them is held with that of SparseRegistry. Ownership: shared by the writers and the holds; borrows the file
+// operations. Errors: none; a file that cannot be removed takes space.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,8 @@
 #include "frame/io/file_ops.h"
 
 namespace cframefs::frame {
+
+class SparseRegistry;
 
 class SparseStates : public std::enable_shared_from_this<SparseStates> {
  public:
@@ -49,8 +52,9 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
     FileVersion identity;
   };
 
-  SparseStates(FileOps& files, std::shared_ptr<const Descriptor> directory)
-      : files_(files), directory_(std::move(directory)) {}
+  /// `registry`: where removals may be deferred; may be null.
+  SparseStates(FileOps& files, std::shared_ptr<const Descriptor> directory, std::weak_ptr<SparseRegistry> registry = {})
+      : files_(files), directory_(std::move(directory)), registry_(std::move(registry)) {}
 
   /// Registers a writer, which must call leave().
   void join();
@@ -77,6 +81,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   void unless_read(const std::function<void()>& remove);
 
  private:
+  friend class SparseRegistry;
   class Hold;
 
   void ended(Number state);
@@ -88,6 +93,10 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 
   FileOps& files_;
   const std::shared_ptr<const Descriptor> directory_;
+  const std::weak_ptr<SparseRegistry> registry_;
+  // Guarded by the mutex of the registry.
+  std::shared_ptr<SparseStates> next_deferred_;
+  bool is_deferred_ = false;
 
   codec::Mutex leaving_;   // held in remove_with_lock(), when files are removed without a writer
   codec::Mutex removing_;  // held while files are removed
@@ -100,16 +109,33 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 };
 
 /// The SparseStates of all sparse frames that the process writes, so that a new writer of a frame knows the states that
-/// are still held. Thread safety: all members may be called concurrently.
-class SparseRegistry {
+/// are still held. Thread safety: all members may be called concurrently. Its mutex is held during a call of `wake`.
+class SparseRegistry : public std::enable_shared_from_this<SparseRegistry> {
  public:
   /// Returns the states of the frame in `directory`, which all its writers share. REQUIRES: the same file operations in
   /// all calls.
   std::shared_ptr<SparseStates> states_of(FileOps& files, const std::shared_ptr<const Descriptor>& directory);
 
+  /// From now on the end of a state that no writer follows removes no files. It calls `wake` in its place, which must
+  /// have another thread call remove_deferred(): a thread that only decodes may end a state, and not change files.
+  void defer_removals(std::function<void()> wake) EXCLUDES(mutex_);
+  /// Removes what stop_deferring() would, and goes on deferring.
+  void remove_deferred() EXCLUDES(mutex_);
+  bool has_deferred() const EXCLUDES(mutex_);
+  /// Removes the files whose removal was deferred. `wake` is not called again.
+  void stop_deferring() EXCLUDES(mutex_);
+
  private:
-  codec::Mutex mutex_;
+  friend class SparseStates;
+  /// Returns whether the removal is deferred.
+  bool defer(std::shared_ptr<SparseStates> states) EXCLUDES(mutex_);
+  std::shared_ptr<SparseStates> take_deferred() EXCLUDES(mutex_);
+
+  mutable codec::Mutex mutex_;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SparseStates>> states_ GUARDED_BY(mutex_);
+  std::function<void()> wake_ GUARDED_BY(mutex_);  // null: removals are not deferred
+  // A list through next_deferred_: the end of a state must not fail for lack of memory.
+  std::shared_ptr<SparseStates> first_deferred_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::frame

@@ -39,6 +39,11 @@ FrameWriters::FrameWriters(MountContext& mount, NodeFiles& node_files, KernelPag
   write_back_.dirty_limit = mount.options.dirty_limit.value_or(default_dirty_limit(mount.memory));
 }
 
+void FrameWriters::start() {
+  write_back_.sparse_registry->defer_removals([this] { flusher_.note_work(); });
+  flusher_.start();
+}
+
 void FrameWriters::stop() {
   flusher_.stop();
   flusher_.commit_all(
@@ -140,7 +145,7 @@ class FrameWriters::FrameHost final : public WriteBackHost {
     const auto frame = frame_.lock();
     if (node && frame) writers_.committed(*node, *frame, version);
   }
-  void became_dirty() override { writers_.flusher_.note_dirty(); }
+  void became_dirty() override { writers_.flusher_.note_work(); }
   void much_is_dirty() override { writers_.flusher_.wake(); }
   void make_room(std::uint64_t most) override { writers_.flusher_.commit_largest(most); }
 

@@ -34,9 +34,15 @@ class FrameWriters {
 
   FrameWriters(MountContext& mount, NodeFiles& node_files, KernelPages& pages, FrameStates& states);
 
-  void start() { flusher_.start(); }
+  ~FrameWriters() { end_removals(); }
+  FrameWriters(const FrameWriters&) = delete;
+  FrameWriters& operator=(const FrameWriters&) = delete;
+
+  void start();
   /// Commits everything; what cannot be committed is lost, and logged.
   void stop();
+  /// Called once no decoding thread runs: removes files that one of them was the last to hold.
+  void end_removals() { write_back_.sparse_registry->stop_deferring(); }
 
   /// Returns what the handles of a frame share; opens the file for the first one, unless that has `file` already.
   codec::Result<std::shared_ptr<OpenFrame>> share_frame(Node& node,

@@ -33,6 +33,7 @@ struct GuardMessage {
   dev_t device = 0;
   ino_t inode = 0;
   std::uint32_t file = 0;
+  std::int32_t refused_call = -1;  // with `released`: the system call at which the sandbox ends the daemon
 };
 
 /// The answer to a request.

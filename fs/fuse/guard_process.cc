@@ -18,6 +18,7 @@
 #include "fs/fuse/guard_messages.h"
 #include "fs/fuse/helper_process.h"
 #include "fs/fuse/program_output.h"
+#include "fs/sandbox/syscall_filter.h"
 #include "fs/util/log_sinks.h"
 #include "fs/util/unmount.h"
 
@@ -123,6 +124,7 @@ struct State {
   const std::string& mountpoint;
   const GuardDuties& duties;
   std::optional<MountIdentity> mount;
+  int refused_call = -1;  // as in GuardMessage
   bool is_over = false;
   bool is_dismissed = false;
 };
@@ -198,6 +200,7 @@ bool take_messages(int messages, State& state) {
         state.mount = message.mount;
         break;
       case GuardNews::released:
+        state.refused_call = message.refused_call;
         state.is_over = true;
         break;
       case GuardNews::dismissed:
@@ -229,6 +232,9 @@ void guard_mount(const std::string& mountpoint, const GuardDuties& duties, int m
   }
   if (!state.is_dismissed && state.mount) {
     static_cast<void>(log_to(duties.log));
+    if (state.refused_call >= 0)
+      log_error(mountpoint + ": the sandbox has ended the daemon, because it made the system call " +
+                name_of_call(state.refused_call));
     end_mount(mountpoint, *state.mount);
   }
   _exit(0);

@@ -31,20 +31,32 @@ constexpr std::array<int, 10> kCrashes = {SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SI
 // Stack of the thread that holds the pipe: it only waits. Sanitizers need a part of the stack.
 constexpr std::size_t kStack = std::size_t{256} << 10;
 
+// si_code of a SIGSYS that a filter of system calls raises: SYS_SECCOMP, which older headers of the C library lack.
+constexpr int kOfFilter = 1;
+
 // A guard that is stopped must not stop the daemon.
 constexpr timeval kPatience = {10, 0};
 
 std::atomic<int> crash_socket{-1};  // for the signal handler
 
-void send_news(int messages, GuardNews news, const MountIdentity& mount = {}) {
-  const GuardMessage message{news, mount};
+void send_message(int messages, const GuardMessage& message) {
   // Ignore errors: the daemon works without its guard, and must not block on a stopped one.
   static_cast<void>(send(messages, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
+void send_news(int messages, GuardNews news, const MountIdentity& mount = {}) {
+  GuardMessage message;
+  message.news = news;
+  message.mount = mount;
+  send_message(messages, message);
+}
+
 void on_crash(int signal, siginfo_t* about, void* /*context*/) {
   const int why = errno;
-  send_news(crash_socket.load(), GuardNews::released);
+  GuardMessage message;
+  message.news = GuardNews::released;
+  if (signal == SIGSYS && about->si_code == kOfFilter) message.refused_call = about->si_syscall;
+  send_message(crash_socket.load(), message);
   errno = why;
   // SA_RESETHAND has restored the default action. A fault repeats on return; a signal that was sent, or that a filter
   // of system calls has made (SIGSYS), has to be raised.

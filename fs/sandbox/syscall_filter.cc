@@ -1,6 +1,7 @@
 #include "fs/sandbox/syscall_filter.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -341,6 +342,12 @@ std::uint32_t action_of(Unexpected unexpected, int error) {
 bool has_syscall_filter() {
   const std::uint32_t action = SECCOMP_RET_KILL_PROCESS;
   return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+std::string name_of_call(int number) {
+  const std::unique_ptr<char, decltype(&std::free)> name(seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number),
+                                                         &std::free);
+  return name ? name.get() : std::to_string(number);
 }
 
 Result<void> filter_daemon(Unexpected unexpected) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "codec/base/error.h"
 
@@ -18,6 +19,9 @@ enum class Unexpected : std::uint8_t {
 
 /// Returns whether the kernel can filter system calls.
 bool has_syscall_filter();
+
+/// Returns the name of a system call of this processor, or its number if libseccomp does not know it.
+std::string name_of_call(int number);
 
 /// Permits what serving a mount needs. Calls that only an attacker makes (starting programs, tracing, mounting, loading
 /// code into the kernel, sockets beyond this machine) end the process. REQUIRES: no new privileges.

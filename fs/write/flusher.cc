@@ -42,8 +42,8 @@ void Flusher::add(const std::shared_ptr<WriteBack>& file) {
   entries_.push_back({file, nullptr, nullptr, {}, {}});
 }
 
-void Flusher::note_dirty() {
-  // The file is already dirty: either this function sees `sleeps_`, or the thread sees the dirty file.
+void Flusher::note_work() {
+  // The work is there already: either this function sees `sleeps_`, or the thread sees the work.
   if (!sleeps_.exchange(false)) return;
   { codec::MutexLock lock(mutex_); }
   woken_.notify_all();
@@ -146,7 +146,8 @@ void Flusher::commit_largest(std::uint64_t most) {
   }
 }
 
-bool Flusher::is_any_dirty() {
+bool Flusher::has_work() {
+  if (shared_.sparse_registry->has_deferred()) return true;
   std::vector<std::shared_ptr<WriteBack>> open;  // examined without the lock
   {
     codec::MutexLock lock(mutex_);
@@ -160,13 +161,13 @@ bool Flusher::is_any_dirty() {
 }
 
 bool Flusher::pause(bool& much) {
-  // Set before the files are examined: see note_dirty().
+  // Set before the files are examined: see note_work().
   sleeps_ = true;
-  bool is_dirty = true;  // assumed if there is no memory to examine the files
-  try_in_memory([&] { is_dirty = is_any_dirty(); });
+  bool is_work = true;  // assumed if there is no memory to examine the files
+  try_in_memory([&] { is_work = has_work(); });
   const std::chrono::milliseconds tick = std::clamp(shared_.interval / 4, kShortestTick, kTick);
   codec::MutexLock lock(mutex_);
-  if (is_dirty) {
+  if (is_work) {
     sleeps_ = false;  // the timeout wakes the thread
     if (running_ && !over_limit_) woken_.wait_for(mutex_, tick);
   } else {
@@ -181,6 +182,7 @@ bool Flusher::pause(bool& much) {
 void Flusher::run() {
   bool much = false;
   while (pause(much)) {
+    try_in_memory([&] { shared_.sparse_registry->remove_deferred(); });
     // Without memory everything stays dirty until the next round.
     try_in_memory([&] { commit_due(); });
     if (!much) continue;

@@ -1,5 +1,5 @@
 // Commits files that have been dirty for too long or too much, from a thread of its own, and keeps files that could not
-// be committed.
+// be committed. The thread also removes chunk files of sparse frames that the last reader of their state has left.
 //
 // A commit that fails (another program holds a lock, the disk is full) is retried after a pause that grows. A file that
 // the last program closes before that is kept here with its uncommitted data until it is committed, or can never be, or
@@ -45,8 +45,9 @@ class Flusher {
   void let_go(const std::shared_ptr<WriteBack>& file);
   /// Wakes the thread because much is dirty.
   void wake();
-  /// Wakes the thread because a clean file has become dirty. May be called under the file's lock.
-  void note_dirty();
+  /// Wakes the thread because a clean file has become dirty, or files can be removed. May be called under the file's
+  /// lock.
+  void note_work();
   /// Commits the largest files, in the calling thread, until at most `most` bytes are dirty.
   void commit_largest(std::uint64_t most);
   /// Commits the files that are due, as the thread does periodically. Public for tests, which set the clock.
@@ -70,8 +71,8 @@ class Flusher {
   void run();
   /// Sleeps until there may be work. Returns false if the thread must end.
   bool pause(bool& much);
-  /// Returns whether a file is dirty or kept, so that ages must be checked periodically.
-  bool is_any_dirty();
+  /// Returns whether files can be removed, or a file is dirty or kept, so that ages must be checked periodically.
+  bool has_work();
   std::vector<Work> files(Time now);
   std::vector<Work> due_files();
   void note(const Work& work, const codec::Result<void>& done);
@@ -81,7 +82,7 @@ class Flusher {
   codec::CondVar woken_;
   bool running_ GUARDED_BY(mutex_) = false;
   bool over_limit_ GUARDED_BY(mutex_) = false;
-  std::atomic<bool> sleeps_{false};  // true while the thread sleeps, or is about to, until a file becomes dirty
+  std::atomic<bool> sleeps_{false};  // true while the thread sleeps, or is about to, until there is work
   std::vector<Entry> entries_ GUARDED_BY(mutex_);
   std::thread thread_;
 };

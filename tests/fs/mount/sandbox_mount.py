@@ -69,13 +69,17 @@ class Sandbox(unittest.TestCase):
     def test_a_call_that_only_an_attacker_makes_ends_the_daemon(self):
         for mode in ("auto", "strict"):
             for hole in ENDED if mode == "auto" else (*ENDED, "code", "fork"):
-                mount = self.mount("sandbox=" + mode)
+                log = f"{self.outside}/log-{mode}-{hole}"
+                mount = self.mount("sandbox=" + mode, "log=" + log)
                 with self.assertRaises(AssertionError) as ended:
                     self.go_through(mount, hole)
                     mount.close()
                 self.assertIn(f"exit status {-signal.SIGSYS}", str(ended.exception), hole)
-                # Its guard takes the mount away.
+                # Its guard takes the mount away, and tells why.
                 wait_for(lambda: not mounting.is_mounted(self.mountpoint), what="the guard to unmount")
+                with open(log, encoding="utf-8") as text:
+                    self.assertRegex(text.read(), f"{self.mountpoint}: the sandbox has ended the daemon, because it made "
+                                                  "the system call [a-z0-9_]*[a-z]")
 
     def test_a_mount_whose_guard_was_killed_says_that_it_stays(self):
         mount = Mount(self.source, mountpoint=self.mountpoint)
