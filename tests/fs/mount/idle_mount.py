@@ -1,5 +1,6 @@
 """A mount that has nothing to do: no thread of the daemon wakes up, whatever was done before."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -31,6 +32,15 @@ class Idle(unittest.TestCase):
         for number in range(20):
             shutil.copy(frame, f"{self.source}/{number}.b2frame")
 
+    @contextlib.contextmanager
+    def mounted(self, *options):
+        """A mount whose names stay known to the kernel: when other tests drop the caches of the system, it would tell the
+        daemon of each name that went."""
+        with Mount(self.source, *options) as mount, contextlib.ExitStack() as names:
+            for number in range(20):
+                names.callback(os.close, os.open(mount / str(number), os.O_PATH))
+            yield mount
+
     def assert_idle(self, mount, what):
         last = {}
 
@@ -49,8 +59,7 @@ class Idle(unittest.TestCase):
         self.assertEqual(woken, {}, what)
 
     def test_no_thread_wakes_up(self):
-        with Mount(self.source) as mount:
-            os.stat(mount / "0")
+        with self.mounted() as mount:
             self.assert_idle(mount, "with no file open")
             held = [os.open(mount / str(number), os.O_RDONLY) for number in range(10)]
             for file in held:
@@ -69,7 +78,7 @@ class Idle(unittest.TestCase):
                 os.close(file)
 
     def test_what_is_written_while_it_sleeps_is_committed_in_time(self):
-        with Mount(self.source, "commit_interval=1") as mount:
+        with self.mounted("commit_interval=1") as mount:
             self.assert_idle(mount, "before anything is written")
             before = os.stat(f"{self.source}/0.b2frame").st_ctime_ns
             file = os.open(mount / "0", os.O_RDWR)
