@@ -97,12 +97,12 @@ class FaultyDisk final : public test::ForwardingFiles {
   }
   codec::Result<std::size_t> pread(frame::OpenFile file, codec::ByteSpan into, frame::FileOffset at) override {
     if (Gate* gate = read_gate) gate->pass();
-    if (before_read && asking == std::this_thread::get_id()) before_read();
+    if (asking == std::this_thread::get_id() && before_read) before_read();
     return ForwardingFiles::pread(file, into, at);
   }
   codec::Result<struct stat> status_at(frame::OpenFile dir, const std::string& path) override {
     auto status = changing(ForwardingFiles::status_at(dir, path));
-    if (after_status && asking == std::this_thread::get_id()) after_status();
+    if (asking == std::this_thread::get_id() && after_status) after_status();
     return status;
   }
   codec::Result<struct stat> status(frame::OpenFile file) override { return changing(ForwardingFiles::status(file)); }
