@@ -22,7 +22,7 @@ bool NotificationGate::keep_quiet(std::uint64_t inode, std::uint64_t events) {
   codec::MutexLock lock(mutex_);
   Slot& slot = slot_of(inode);
   if (slot.events != events) return false;
-  slot.quiet_until = Clock::now() + kQuietTime;
+  slot.quiet_until = Clock::now() + kAnswerTime;
   return true;
 }
 

@@ -16,14 +16,18 @@ namespace cframefs::fs {
 
 class NotificationGate {
  public:
-  /// For how long no notification follows an answer: the program that waits for it is scheduled by then.
+  /// How long the notifications of one change may be apart.
   static constexpr std::chrono::milliseconds kQuietTime{5};
+  /// For how long no notification follows an answer: the program that waits for it is scheduled by then, also on a busy
+  /// machine.
+  static constexpr std::chrono::milliseconds kAnswerTime{35};
+  /// How long settle() and pass() wait at most. Longer than kAnswerTime.
   static constexpr std::chrono::milliseconds kLongestSettling{40};
 
   /// Returns once no notification has begun or ended for kQuietTime, after kLongestSettling at most. Returns the number
   /// of these events so far.
   std::uint64_t settle(std::uint64_t inode) EXCLUDES(mutex_);
-  /// Lets no notification about the inode begin for kQuietTime. Returns false if there were events since `events`.
+  /// Lets no notification about the inode begin for kAnswerTime. Returns false if there were events since `events`.
   bool keep_quiet(std::uint64_t inode, std::uint64_t events) EXCLUDES(mutex_);
 
   /// Calls `send`, which sends a notification about the inode, after the quiet time and kLongestSettling at most.

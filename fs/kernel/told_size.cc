@@ -57,7 +57,7 @@ bool ToldSize::may_be_short(const Read& read, NotificationGate& gate) {
     if (is_readahead_only) return false;
     if (is_second(read) && gate.keep_quiet(read.inode, events_)) {
       agree(read.at + read.size);
-      settled_ = Clock::now() + NotificationGate::kQuietTime;
+      settled_ = Clock::now() + NotificationGate::kAnswerTime;
       return true;
     }
   }

@@ -95,7 +95,7 @@ TEST_F(ToldSizeTest, ReadaheadBehindTheEndFailsWhileTheSizeIsInDoubt) {
   EXPECT_FALSE(reads_nothing());
   EXPECT_TRUE(read(50));
   EXPECT_FALSE(reads_nothing());
-  std::this_thread::sleep_for(NotificationGate::kQuietTime);
+  std::this_thread::sleep_for(NotificationGate::kAnswerTime);
   EXPECT_TRUE(reads_nothing());
 }
 
@@ -125,7 +125,7 @@ TEST_F(ToldSizeTest, ANotificationWaitsUntilTheReaderHasTakenTheAnswer) {
   const auto before = std::chrono::steady_clock::now();
   EXPECT_TRUE(read(50));
   gate_.pass(kInode, [] {});
-  EXPECT_GE(std::chrono::steady_clock::now() - before, NotificationGate::kQuietTime);
+  EXPECT_GE(std::chrono::steady_clock::now() - before, NotificationGate::kAnswerTime);
 }
 
 }  // namespace
