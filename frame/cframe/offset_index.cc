@@ -105,6 +105,7 @@ Result<std::int64_t> OffsetIndex::entry(std::int64_t chunk) const {
   if (uniform_) return *uniform_;
   const auto number = static_cast<std::uint64_t>(chunk);
   const auto of_unit = static_cast<std::uint32_t>(number / unit_entries_);
+  // A block of one repeated entry is not decoded: it would evict all others from the cache.
   if (unit_is_block_ && unit_entries_ > kMaxCached) {
     if (auto fits = check_size(of_unit); !fits) return Failure(located(fits.error()));
     const auto value = unit_value(chunk);

@@ -38,6 +38,7 @@ codec::Result<std::unique_ptr<FileHandle>> OpenFiles::open_any(NodeId id, int fl
   // The kernel then looks up the name once more.
   if (!node_files_.is_of_its_kind(node)) return codec::stale("it is of another kind now");
   if (node_files_.has_lost_name(node)) return codec::stale("another file has taken its name, or it was removed");
+  // Shared, because a failed open destroys the handle before the truncation ends.
   const std::shared_ptr<Node> truncated = (flags & O_TRUNC) != 0 ? handle->node : nullptr;
   std::optional<ToldSize::Truncation> truncation;
   if (truncated) truncation.emplace(truncated->pages.end_of_file());

@@ -134,7 +134,7 @@ TEST_F(ReadsBesideTruncations, NoReadFailsWhileAnOpenTruncates) {
   });
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
     writer_ = open(name_, O_RDWR | O_TRUNC);
-    ASSERT_TRUE(writer_);
+    if (!writer_) break;  // open() has failed the test
     EXPECT_TRUE(write(*writer_, 0, std::string(kSize, 'b')));
     // The kernel asks for the size.
     EXPECT_TRUE(filesystem_->attributes().of(reader_->node->id, nullptr));
@@ -147,15 +147,17 @@ TEST_F(ReadsBesideTruncations, NoReadFailsWhileAnOpenTruncates) {
 TEST_F(ReadsBesideTruncations, ALookThatATruncationOvertakesTellsNoSize) {
   make_closed("x");
   const NodeId node = reader_->node->id;
+  bool is_truncated = false;
   disk_.after_status = [&] {
-    disk_.after_status = nullptr;
+    if (std::exchange(is_truncated, true)) return;
     AttributeChanges changes;
     changes.size = 100;
     EXPECT_TRUE(filesystem_->attributes().change(node, nullptr, changes));
   };
   const auto late = filesystem_->attributes().of(node, nullptr);
+  disk_.after_status = nullptr;
   ASSERT_TRUE(late);
-  EXPECT_FALSE(disk_.after_status);
+  EXPECT_TRUE(is_truncated);
   EXPECT_EQ(late->status.st_size, static_cast<off_t>(kSize));
   EXPECT_TRUE(read_pages(0, kSize));
 }

@@ -1,4 +1,5 @@
-// Decoding threads may do nothing but read (fs/doc/sandbox.md): what becomes theirs to end must be ended elsewhere.
+// Decoding threads may only read files (fs/doc/sandbox.md): if one is the last to hold what changes files when it ends,
+// another thread makes the changes.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -47,15 +48,13 @@ class ThreadRights : public WrittenFilesystem {
 
   void SetUp() override {
     files_ = &rights_;
-    options_.source = directory_.path();
     options_.readahead = std::uint64_t{4} << 20;
     std::filesystem::create_directory(directory_.path() / "x.b2frame");
     const std::vector<std::uint8_t> content(kChunks * kChunk, 'a');
     for (const auto& [name, bytes] : test::sparse_frame(content, static_cast<std::int32_t>(kChunk)))
       directory_.write("x.b2frame/" + name, bytes);
-    filesystem_ = std::make_unique<Filesystem>(*files_, options_);
-    ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_, {}, [] { is_decoder = true; });
+    begin_worker_ = [] { is_decoder = true; };
+    WrittenFilesystem::SetUp();
   }
   void write_all(FileHandle& handle, char letter) {
     EXPECT_TRUE(write(handle, 0, std::string(kChunks * kChunk, letter)));

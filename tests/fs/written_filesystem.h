@@ -164,7 +164,7 @@ class WrittenFilesystem : public ::testing::Test {
   void start() {
     filesystem_ = std::make_unique<Filesystem>(*files_, options_);
     ASSERT_TRUE(filesystem_->open_source(false));
-    filesystem_->start(kernel_);
+    filesystem_->start(kernel_, {}, begin_worker_);
   }
   void stop() {
     if (filesystem_) filesystem_->stop();
@@ -251,6 +251,7 @@ class WrittenFilesystem : public ::testing::Test {
   FaultyDisk disk_;
   frame::FileOps* files_ = &disk_;
   CountingKernel kernel_;
+  std::function<void()> begin_worker_;  // called in each decoding thread
   MountOptions options_;
   std::unique_ptr<Filesystem> filesystem_;
 };

@@ -57,7 +57,7 @@ struct FrameScan {
 };
 
 /// Scans the container. `most_headers`: the largest number of chunk headers to read. `mapper`: gets the runs of the
-/// same walk; it has all of them if the scan is complete and has found no damage.
+/// same walk, and has all of them if the scan is complete and has found no damage; may be null.
 codec::Result<FrameScan> scan_frame(const frame::Container& container, std::int64_t most_headers, FrameMapper* mapper,
                                     const std::atomic<bool>& stop, Progress& progress);
 
