@@ -47,6 +47,24 @@ class TestSummary(Directory):
         self.assertIn('FAILED  a_test: A.Two', text)
         self.assertIn('skipped 1 of a_test: no /dev/fuse', text)
 
+    def test_tells_why_a_case_failed(self):
+        long = ''.join(f'line {number}\n' for number in range(20))
+        output = ('[ RUN      ] A.One\nfoo.cc:1: Failure\nValue of: one\n[  FAILED  ] A.One (0 ms)\n'
+                  f'[ RUN      ] A.Two\nbar.cc:2: Failure\n{long}bar.cc:3: Failure\n[  FAILED  ] A.Two (0 ms)\n'
+                  '[ RUN      ] A.Three\n[  FAILED  ] A.Three (0 ms)\n')
+        _, text = self.summary({'name': 'a_test', 'result': 'FAIL', 'stdout': output})
+        lines = [line.strip() for line in text.splitlines()]
+        self.assertEqual(lines, ['FAILED  a_test: A.One', 'foo.cc:1: Failure', 'Value of: one', 'FAILED  a_test: A.Two',
+                                 'bar.cc:2: Failure', *(f'line {number}' for number in range(7)),
+                                 'FAILED  a_test: A.Three'])
+
+    def test_tells_the_assertions_of_a_program_in_python(self):
+        output = 'FAIL: test_x\n  File "x.py"\nAssertionError: 1 != 2\n\nOSError: [Errno 5] y: z\nFAILED (failures=2)\n'
+        _, text = self.summary({'name': 'x_mount', 'result': 'FAIL', 'stderr': output})
+        lines = [line.strip() for line in text.splitlines()]
+        self.assertEqual(lines, ['FAILED  x_mount: FAIL: FAILED (failures=2)', 'AssertionError: 1 != 2',
+                                 'OSError: [Errno 5] y: z'])
+
     def test_a_crash_is_a_failure_whatever_passed_before(self):
         counts, text = self.summary(
             {'name': 'a', 'result': 'FAIL', 'stdout': '[       OK ] A.One (3 ms)\n', 'stderr': 'SUMMARY: leak\n'},

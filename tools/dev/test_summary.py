@@ -5,7 +5,8 @@ Usage: test_summary.py BUILD_DIR
 
 Reads meson-logs/testlog.json, which contains the output of each program. Counts the cases of GoogleTest programs one
 by one, and any other program as one case. Prints failed and skipped cases, with the reason, to standard error, and
-one line "PASSED FAILED SKIPPED" to standard output.
+one line "PASSED FAILED SKIPPED" to standard output. The reason of a failed case is the first lines of what it says:
+a log of the whole run may be cut before the program's own output.
 
 A program that failed without naming a failed case (a crash, a time-out, a sanitizer's report at exit) counts as
 one failure, in addition to its cases.
@@ -19,6 +20,9 @@ import sys
 
 CASE = re.compile(r'^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$')
 SKIPPED_AT = re.compile(r'^.*: Skipped$')
+FAILED_AT = re.compile(r'^.*: Failure$')
+ASSERTION = re.compile(r'^\w*(Error|Exception)\b.*: ')  # of a program in Python
+REASON_LINES, REASON_WIDTH = 8, 300
 
 
 class Counts:
@@ -28,20 +32,31 @@ class Counts:
         self.skips = collections.Counter()  # by program and reason
 
 
+def lines_of(test):
+    return ((test.get('stdout') or '') + '\n' + (test.get('stderr') or '')).splitlines()
+
+
 def last_line(test):
-    text = (test.get('stdout') or '') + '\n' + (test.get('stderr') or '')
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in lines_of(test) if line.strip()]
     return lines[-1] if lines else 'no reason given'
+
+
+def first_of(lines):
+    """The beginning of a reason, as lines to be printed below what failed."""
+    return ''.join('\n           ' + line[:REASON_WIDTH] for line in lines[:REASON_LINES])
 
 
 def add_cases(counts, name, output):
     """Adds the cases of a GoogleTest program; returns how many there were."""
     found = 0
     reason = None
+    failed_at = None  # the line of the first failure of this case
     lines = output.splitlines()
     for number, line in enumerate(lines):
         if SKIPPED_AT.match(line) and number + 1 < len(lines):
             reason = lines[number + 1].strip()
+        if FAILED_AT.match(line) and failed_at is None:
+            failed_at = number
         case = CASE.match(line)
         if not case:
             continue
@@ -49,10 +64,12 @@ def add_cases(counts, name, output):
         if case.group(1) == 'OK':
             counts.passed += 1
         elif case.group(1) == 'FAILED':
-            counts.failures.append(f'{name}: {case.group(2)}')
+            said = [] if failed_at is None else lines[failed_at:number]
+            counts.failures.append(f'{name}: {case.group(2)}{first_of(said)}')
         else:
             counts.skips[f'{name}: {reason or "no reason given"}'] += 1
         reason = None
+        failed_at = None
     return found
 
 
@@ -65,7 +82,8 @@ def add_program(counts, test):
         if found == 0:
             counts.skips[f'{name}: {last_line(test)}'] += 1
     elif not good and len(counts.failures) == before:
-        counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}')
+        said = [line for line in lines_of(test) if ASSERTION.match(line)]
+        counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}{first_of(said)}')
     elif good and found == 0:
         counts.passed += 1
 
