@@ -8,7 +8,8 @@ Method. The service of the tests answers each request after --latency seconds an
 times shorter, as a frame, as a squashfs image of the same codec and block size, and as it is; 10,000 small frames. A
 round measures each subject once, in random order, in a fresh mount; the table has medians. A peer counts with the
 better one of the plain file and the image, which squashfuse reads. Random reads are at places of which no two are in
-one MiB. A warm disk cache is measured after the first read, which asks whether the object is still the same.
+one MiB. First reads by TLS are those of a fresh mount by HTTP/1.1, where each reader has a connection of its own. A
+warm disk cache is measured after the first read, which asks whether the object is still the same.
 
 What the link carries is what curl gets of the same frame. Exit status: 0 all demands met, 1 one is not met or a measurement
 failed.
@@ -31,7 +32,7 @@ import time
 
 from bench_readers import read_at_random, read_in_order, read_in_parts
 from bench_servers import BenchError
-from remote_service import Service
+from remote_service import Service, make_certificate
 
 MIB = 1 << 20
 KEY, SECRET = "AKIDOFTHEBENCHMARK", "secret-of-the-benchmark"
@@ -42,6 +43,7 @@ for variable in [name for name in os.environ if name.startswith("AWS_") or name.
 PLACES = 32  # reads of each of 16 readers
 NOISE, PERIOD = 410, 1024  # bytes of noise in each PERIOD
 BESIDE_CACHE = 64 * MIB
+SYSTEM_CERTIFICATES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 CACHE = 64 * MIB
 
 # What must be reached: (row, metric) -> (at least?, bound).
@@ -60,6 +62,7 @@ DEMANDS = {
     ("warm disk cache ÷ local frame", "random 4 KiB"): (True, 0.8),
     ("ls -l of 10,000 frames", "headers in flight"): (True, 64),
     ("ls -l of 10,000 frames", "requests, with an index"): (False, 3),
+    ("first reads by TLS, 16 readers", "the system's certificates ÷ one"): (False, 2),
     ("memory, 64 readers", "MiB above cache_size"): (False, BESIDE_CACHE / MIB),
 }
 
@@ -360,6 +363,31 @@ class Bench:
         self.add(row, "bytes fetched", self.service.ask()["sent"])
         shutil.rmtree(self.cache)
 
+    def by_tls(self):
+        row = "first reads by TLS, 16 readers"
+        one, many = self.work / "one.pem", self.work / "many.pem"
+        make_certificate(str(one))
+        many.write_bytes(one.read_bytes() + SYSTEM_CERTIFICATES.read_bytes())
+        service = Service(self.objects.directory, KEY, SECRET, one)
+        service.ask(latency=self.arguments.latency, rate=None)
+        seeds = iter(range(1 << 20))
+
+        def first_reads(certificates):
+            with self.ours(service.url("/web/"), f"ca_file={certificates}") as (mount, _):
+                os.stat(mount / "large")
+                begin = time.monotonic()
+                read_at_random(mount / "large", 16, self.objects.places(16, next(seeds)))
+                return time.monotonic() - begin
+
+        try:
+            found = self.rounds({f"cframefs, {name}": functools.partial(first_reads, file)
+                                 for name, file in (("one", one), ("the system's", many))})
+        finally:
+            service.stop()
+        for name, took in found.items():
+            self.add(row, f"ms, {name}", took * 1e3)
+        self.add(row, "the system's certificates ÷ one", found["cframefs, the system's"] / found["cframefs, one"])
+
     def names(self):
         row = "ls -l of 10,000 frames"
 
@@ -400,7 +428,7 @@ class Bench:
         print(f"kernel {os.uname().release}, {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}; "
               f"{self.arguments.size} MiB, latency {self.arguments.latency * 1e3:g} ms, "
               f"link {self.arguments.rate / 1e6:g} MB/s, {self.arguments.rounds} rounds")
-        for name in ("open_and_read", "in_order", "in_parts", "at_random", "warm", "names", "memory"):
+        for name in ("open_and_read", "in_order", "in_parts", "at_random", "warm", "by_tls", "names", "memory"):
             if re.search(self.arguments.only, name):
                 getattr(self, name)()
         if self.arguments.json:
@@ -417,7 +445,7 @@ def main():
     parser.add_argument("--rate", type=float, default=125e6, help="bytes a second (125e6, 1 Gbit/s)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", metavar="REGEX",
-                        help="open_and_read, in_order, in_parts, at_random, warm, names, memory")
+                        help="open_and_read, in_order, in_parts, at_random, warm, by_tls, names, memory")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -142,8 +142,9 @@ codec::Failure CurlExchange::late() const {
   return failure(ETIMEDOUT, is_head_complete_ ? received() + " until the time is over" : "no answer in time");
 }
 
-Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions) {
+Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions, TrustStore* trust) {
   options_ = &options;
+  trust_ = trust;
   answer_ = HttpAnswer();
   body_bytes_ = 0;
   length_.reset();
@@ -154,7 +155,7 @@ Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions
   if (!handle_) return failure(ENOMEM, "");
   if (auto set = set_headers(); !set) return codec::Failure(set.error());
   CURL* const handle = handle_.get();
-  const bool is_set = set_request() && set_limits(options) &&
+  const bool is_set = set_request() && set_limits(options) && set_certificates(options) &&
                       curl_easy_setopt(handle, CURLOPT_SHARE, sessions) == CURLE_OK &&
                       curl_easy_setopt(handle, CURLOPT_PRIVATE, this) == CURLE_OK &&
                       curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_) == CURLE_OK &&
@@ -240,13 +241,6 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
     is_set = is_set && curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, kSlowest) == CURLE_OK &&
              curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, kSlowUpload) == CURLE_OK;
   }
-  if (!options.certificates.empty()) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): libcurl does not change what it does not copy
-    curl_blob certificates{const_cast<char*>(options.certificates.data()), options.certificates.size(),
-                           CURL_BLOB_NOCOPY};
-    is_set = is_set && curl_easy_setopt(handle, CURLOPT_CAINFO_BLOB, &certificates) == CURLE_OK &&
-             curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr) == CURLE_OK;
-  }
   is_set = is_set && curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request_.on_new_connection ? 1L : 0L) == CURLE_OK;
   // A libcurl without HTTP/2 refuses the first, an old one the last: both go without.
   curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
@@ -256,6 +250,37 @@ bool CurlExchange::set_limits(const CurlOptions& options) {
   curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
 #endif
   return is_set;
+}
+
+bool CurlExchange::set_certificates(const CurlOptions& options) {
+  CURL* const handle = handle_.get();
+  if (trust_ != nullptr) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    // Otherwise libcurl keeps the store for later connections, also when there is another one.
+    curl_easy_setopt(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
+    return curl_easy_setopt(handle, CURLOPT_CAINFO, nullptr) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, this) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, &CurlExchange::give_certificates) == CURLE_OK;
+  }
+  if (options.certificates.empty()) return true;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): libcurl does not change what it does not copy
+  curl_blob certificates{const_cast<char*>(options.certificates.data()), options.certificates.size(), CURL_BLOB_NOCOPY};
+  return curl_easy_setopt(handle, CURLOPT_CAINFO_BLOB, &certificates) == CURLE_OK &&
+         curl_easy_setopt(handle, CURLOPT_CAPATH, nullptr) == CURLE_OK;
+}
+
+CURLcode CurlExchange::give_certificates(CURL* /*handle*/, void* context, void* exchange) noexcept {
+  auto& self = *static_cast<CurlExchange*>(exchange);
+  try {
+    auto given = self.trust_->use_in(static_cast<SSL_CTX*>(context));
+    if (given) return CURLE_OK;
+    self.refuse(codec::Failure(given.error()));
+    return CURLE_SSL_CACERT_BADFILE;
+  } catch (const std::bad_alloc&) {
+    return CURLE_OUT_OF_MEMORY;
+  }
 }
 
 std::size_t CurlExchange::take_header(const char* at, std::size_t size, std::size_t count, void* exchange) noexcept {

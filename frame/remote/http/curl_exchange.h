@@ -19,6 +19,7 @@
 #include <curl/curl.h>
 
 #include "frame/remote/http/http.h"
+#include "frame/remote/http/trust_store.h"
 
 namespace cframefs::frame {
 
@@ -39,8 +40,9 @@ class CurlExchange {
   /// Returns the port of the request, or of the redirect that it has met; 0 if the address has none.
   std::uint16_t port() const;
   /// Returns a new handle for the request, or for the redirect that it has met. The handle belongs to the exchange,
-  /// which is its CURLOPT_PRIVATE. `options`: live as long as the exchange.
-  Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions);
+  /// which is its CURLOPT_PRIVATE. `trust`: null if libcurl is to read the certificates itself. `options` and `trust`
+  /// live as long as the exchange.
+  Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions, TrustStore* trust);
   CURL* handle() const { return handle_.get(); }
   /// Takes how the transfer has ended. Returns false if the answer redirects: prepare() makes the next handle.
   Result<bool> end(CURLcode code);
@@ -62,6 +64,7 @@ class CurlExchange {
 
   static std::size_t take_header(const char* at, std::size_t size, std::size_t count, void* exchange) noexcept;
   static std::size_t take_body(const char* at, std::size_t size, std::size_t count, void* exchange) noexcept;
+  static CURLcode give_certificates(CURL* handle, void* context, void* exchange) noexcept;
   bool add_header_line(std::string_view line);
   bool add_body(std::string_view bytes);
   Result<void> examine_head();
@@ -73,6 +76,7 @@ class CurlExchange {
   Result<void> set_headers();
   bool set_request();
   bool set_limits(const CurlOptions& options);
+  bool set_certificates(const CurlOptions& options);
   bool refuse(codec::Failure failure);
   std::string doing() const;
   std::string_view too_much() const;
@@ -89,6 +93,7 @@ class CurlExchange {
   std::unique_ptr<CURL, CloseHandle> handle_;
 
   const CurlOptions* options_ = nullptr;  // of the last prepare()
+  TrustStore* trust_ = nullptr;           // the same
   HttpAnswer answer_;
   unsigned redirects_ = 0;
   std::size_t header_bytes_ = 0;         // of all answers

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "frame/remote/http/background_thread.h"
+#include "frame/remote/http/network_needs.h"
 
 namespace cframefs::frame {
 namespace {
@@ -18,6 +19,16 @@ constexpr std::chrono::milliseconds kLongestSleep{60'000};
 bool is_curl_ready() {
   static const bool is_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return is_ready;
+}
+
+/// Returns null if libcurl must read the certificates itself. `certificates`: as CurlOptions.
+std::unique_ptr<TrustStore> trust_store(const std::string& certificates) {
+  if (!TrustStore::is_usable()) return nullptr;
+  // libcurl gives a proxy the same store; the user's certificates vouch for servers alone.
+  if (!certificates.empty()) return has_tls_proxy() ? nullptr : std::make_unique<TrustStore>(certificates);
+  TrustStore::Places places = TrustStore::of_system();
+  if (places.file.empty() && places.directory.empty()) return nullptr;
+  return std::make_unique<TrustStore>(std::move(places));
 }
 
 }  // namespace
@@ -37,6 +48,7 @@ Result<void> CurlTransport::start_thread() {
   sessions_.reset(curl_share_init());
   multi_.reset(curl_multi_init());
   if (!sessions_ || !multi_) return codec::io_error(ENOMEM, "start libcurl");
+  trust_ = trust_store(options_.certificates);
   // Only the thread uses what is shared, so that no locks are needed.
   curl_share_setopt(sessions_.get(), CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
   curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
@@ -163,7 +175,7 @@ void CurlTransport::add(std::unique_ptr<CurlExchange> exchange) {
     exchange->report(exchange->failure(ECANCELED, "it is no longer wanted"));
     return;
   }
-  auto handle = exchange->prepare(options_, sessions_.get());
+  auto handle = exchange->prepare(options_, sessions_.get(), trust_.get());
   if (handle && curl_multi_add_handle(multi_.get(), *handle) != CURLM_OK)
     handle = exchange->failure(ENOMEM, "libcurl takes no more requests");
   if (!handle) {

@@ -25,6 +25,7 @@
 #include "codec/base/mutex.h"
 #include "frame/remote/http/curl_exchange.h"
 #include "frame/remote/http/http.h"
+#include "frame/remote/http/trust_store.h"
 
 namespace cframefs::frame {
 
@@ -76,6 +77,7 @@ class CurlTransport final : public HttpTransport {
   // Set before the thread starts. Used by it alone, except to wake it.
   std::unique_ptr<CURLSH, CURLSHcode (*)(CURLSH*)> sessions_;
   std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi_;
+  std::unique_ptr<TrustStore> trust_;  // null if libcurl reads the certificates itself
   Running running_;
 
   std::thread thread_;

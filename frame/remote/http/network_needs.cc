@@ -1,5 +1,6 @@
 #include "frame/remote/http/network_needs.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -42,6 +43,30 @@ std::uint16_t port_number(const std::string& port) {
 
 using UrlHandle = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
+struct Proxy {
+  std::uint16_t port = 0;
+  bool is_tls = false;
+};
+
+/// Returns the proxies that the environment names.
+std::vector<Proxy> proxies() {
+  // Those of libcurl.
+  constexpr std::uint16_t kUsual = 1080;
+  constexpr std::uint16_t kUsualOfTls = 443;
+  std::vector<Proxy> found;
+  for (const char* const name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+    const char* const proxy = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread changes the environment
+    if (proxy == nullptr || *proxy == '\0') continue;
+    const UrlHandle url(curl_url(), curl_url_cleanup);
+    if (curl_url_set(url.get(), CURLUPART_URL, proxy, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
+      continue;
+    const std::string port = url_part(url.get(), CURLUPART_PORT, 0);
+    const bool is_tls = url_part(url.get(), CURLUPART_SCHEME, 0) == "https";
+    found.push_back({!port.empty() ? port_number(port) : is_tls ? kUsualOfTls : kUsual, is_tls});
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> network_files() {
@@ -63,21 +88,15 @@ std::vector<std::string> network_files() {
 }
 
 std::vector<std::uint16_t> proxy_ports() {
-  // Those of libcurl.
-  constexpr std::uint16_t kUsual = 1080;
-  constexpr std::uint16_t kUsualOfTls = 443;
   std::vector<std::uint16_t> ports;
-  for (const char* const name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
-    const char* const proxy = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread changes the environment
-    if (proxy == nullptr || *proxy == '\0') continue;
-    const UrlHandle url(curl_url(), curl_url_cleanup);
-    if (curl_url_set(url.get(), CURLUPART_URL, proxy, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
-      continue;
-    const std::string port = url_part(url.get(), CURLUPART_PORT, 0);
-    const bool is_tls = url_part(url.get(), CURLUPART_SCHEME, 0) == "https";
-    ports.push_back(!port.empty() ? port_number(port) : is_tls ? kUsualOfTls : kUsual);
-  }
+  for (const Proxy& proxy : proxies())
+    ports.push_back(proxy.port);
   return ports;
+}
+
+bool has_tls_proxy() {
+  const std::vector<Proxy> found = proxies();
+  return std::any_of(found.begin(), found.end(), [](const Proxy& proxy) { return proxy.is_tls; });
 }
 
 std::uint16_t port_of(const std::string& url) {

@@ -16,6 +16,9 @@ std::vector<std::string> network_files();
 /// Returns the ports of the proxies that the environment names.
 std::vector<std::uint16_t> proxy_ports();
 
+/// Returns whether the environment names a proxy that is spoken to by TLS.
+bool has_tls_proxy();
+
 /// Returns the port of an address of http or https; 0 if it is none.
 std::uint16_t port_of(const std::string& url);
 

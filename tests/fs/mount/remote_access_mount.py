@@ -249,10 +249,22 @@ class Certificates(Access):
 
     def test_a_server_must_be_vouched_for(self):
         for address in (self.web("d/"), "s3://bucket/d/"):
-            listed, said = self.refused(address, "remote_timeout=2")
+            listed, said = self.refused(address)
             self.assertTrue(listed is None or is_error(listed))
             self.assertRegex(said, "(?i)certificate")
+            self.assertNotIn("missing", said)  # the system's are read, and do not vouch for it
+            self.assertIn("after 3 attempts", said)
             self.assertEqual(self.service.log, [])
+
+    def test_a_file_without_certificates(self):
+        """Asking again would not help."""
+        path = self.write("none.pem", "no certificate\n")
+        for address in (self.web("d/"), "s3://bucket/d/"):
+            listed, said = self.refused(address, "ca_file=" + path)
+            self.assertTrue(listed is None or is_error(listed))
+            self.assertIn("ca_file holds no certificate in PEM format", said)
+            self.assertNotIn("attempts", said)
+        self.assertEqual(self.service.log, [])
 
     def test_an_own_certificate(self):
         for address in (self.web("d/"), "s3://bucket/d/"):

@@ -116,12 +116,16 @@ TEST(ConfinedTransport, PortsOfProxies) {
   for (const char* const name : kNames)
     ::unsetenv(name);
   EXPECT_EQ(frame::proxy_ports(), Ports());
+  EXPECT_FALSE(frame::has_tls_proxy());
   ::setenv("http_proxy", "http://user:secret@proxy:3128/", 1);
   ::setenv("https_proxy", "proxy", 1);
   ::setenv("HTTPS_PROXY", "https://proxy", 1);
   ::setenv("all_proxy", "socks5h://[::1]:9050", 1);
   ::setenv("ALL_PROXY", "", 1);
   EXPECT_EQ(frame::proxy_ports(), (Ports{3128, 1080, 443, 9050}));
+  EXPECT_TRUE(frame::has_tls_proxy());
+  ::unsetenv("HTTPS_PROXY");
+  EXPECT_FALSE(frame::has_tls_proxy());
   for (const char* const name : kNames)
     ::unsetenv(name);
   // NOLINTEND(concurrency-mt-unsafe)
