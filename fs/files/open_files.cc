@@ -70,7 +70,7 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
   mount_.statistics.reads.fetch_add(1, std::memory_order_relaxed);
   const Stopwatch watch(mount_.statistics.read_time);
   KernelPages::confirm_open(handle);
-  const std::uint64_t begun = handle.node->pages.end_of_file().begin_read();
+  const ToldSize::Begin begun = handle.node->pages.end_of_file().begin_read();
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
     reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length);
   }

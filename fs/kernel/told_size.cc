@@ -32,6 +32,7 @@ void ToldSize::begin_writing() {
 void ToldSize::end_writing() {
   codec::MutexLock lock(mutex_);
   --writers_;
+  ++left_;
 }
 
 void ToldSize::note_change() {
@@ -51,7 +52,8 @@ bool ToldSize::may_be_short(const Read& read, NotificationGate& gate) {
   const bool is_readahead_only = read.size == 0 && !read.is_page;
   {
     codec::MutexLock lock(mutex_);
-    if (writers_ > 0) return true;
+    // What was read may be of a time when there were writers.
+    if (writers_ > 0 || read.begun.left != left_.load(std::memory_order_relaxed)) return true;
     if (doubt_ == Doubt::agreed && read.at + read.size >= size_) return read.size > 0 || Clock::now() >= settled_;
     if (doubt_ == Doubt::agreed) doubt_ = Doubt::doubted;
     if (is_readahead_only) return false;
@@ -72,7 +74,7 @@ bool ToldSize::may_be_short(const Read& read, NotificationGate& gate) {
 }
 
 bool ToldSize::is_second(const Read& read) const {
-  if (doubt_ != Doubt::asked || read.begun != failed_.load()) return false;
+  if (doubt_ != Doubt::asked || read.begun.failed != failed_.load()) return false;
   return read.size > 0 ? !page_behind_ : page_behind_ == read.at;
 }
 

@@ -36,7 +36,7 @@ class ToldSize {
   void changed_behind() EXCLUDES(mutex_);
 
   /// Handles that can write are open from the first call to the second one: the kernel knows what they do to the size,
-  /// and any answer may be short.
+  /// and any answer may be short, also one to a read that began before the second call.
   void begin_writing() EXCLUDES(mutex_);
   void end_writing() EXCLUDES(mutex_);
 
@@ -55,12 +55,17 @@ class ToldSize {
     ToldSize& told_;
   };
 
-  /// Called before a read that the kernel takes into its page cache. Returns a number for Read.
-  std::uint64_t begin_read() const { return failed_.load(std::memory_order_acquire); }
+  /// What had happened when a read began.
+  struct Begin {
+    std::uint64_t failed = 0;  // reads
+    std::uint64_t left = 0;    // handles that could write, and truncations
+  };
+  /// Called before a read that the kernel takes into its page cache. Returns what Read needs.
+  Begin begin_read() const { return {failed_.load(std::memory_order_acquire), left_.load(std::memory_order_acquire)}; }
   struct Read {
     std::uint64_t at = 0;
     std::uint64_t size = 0;   // of the answer, which is shorter than the request
-    std::uint64_t begun = 0;  // what begin_read() has returned
+    Begin begun;              // what begin_read() has returned
     std::uint64_t inode = 0;  // for the gate
     bool is_page = false;     // the request is for one page
   };
@@ -88,6 +93,7 @@ class ToldSize {
   std::optional<std::uint64_t> page_behind_ GUARDED_BY(mutex_);  // the read that last failed was for this page
   Clock::time_point settled_ GUARDED_BY(mutex_);                 // until then answers may be on their way
   std::atomic<std::uint64_t> failed_{0};                         // reads that have failed; changed under the mutex
+  std::atomic<std::uint64_t> left_{0};                           // writers that have left; changed under the mutex
   std::atomic<std::uint64_t> truncations_{0};                    // in the mount, ended; changed under the mutex
 };
 

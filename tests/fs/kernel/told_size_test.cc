@@ -59,6 +59,19 @@ TEST_F(ToldSizeTest, AnAnswerMayBeShortWhileThereAreWriters) {
   EXPECT_FALSE(read(50));
 }
 
+TEST_F(ToldSizeTest, AnAnswerThatWasReadBesideAWriterMayBeShort) {
+  size_.tell(100, size_.begin_look());
+  const ToldSize::Begin before = size_.begin_read();
+  size_.begin_writing();
+  const ToldSize::Begin beside = size_.begin_read();
+  size_.end_writing();
+  for (const ToldSize::Begin& begun : {before, beside})
+    EXPECT_TRUE(size_.may_be_short({40, 10, begun, kInode, true}, gate_));
+  // It tells nothing of the file as it is now.
+  EXPECT_TRUE(read(100));
+  EXPECT_FALSE(read(50));
+}
+
 TEST_F(ToldSizeTest, TheKernelKnowsTheSizeOfItsOwnTruncation) {
   ToldSize::Truncation(size_).succeeded(50);
   EXPECT_FALSE(tell(50));
@@ -106,7 +119,7 @@ TEST_F(ToldSizeTest, TheSecondReadOfAPageBehindTheEndFindsNothing) {
 }
 
 TEST_F(ToldSizeTest, AReadThatBeganBeforeAnotherFailedFails) {
-  const std::uint64_t begun = size_.begin_read();
+  const ToldSize::Begin begun = size_.begin_read();
   EXPECT_FALSE(read(50));
   EXPECT_FALSE(size_.may_be_short({40, 10, begun, kInode, true}, gate_));
   EXPECT_TRUE(read(50));

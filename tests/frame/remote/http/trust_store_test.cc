@@ -8,7 +8,6 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -31,7 +30,7 @@ using Context = std::unique_ptr<SSL_CTX, Free>;
 
 /// Returns a certificate in PEM format that has signed itself.
 std::string certificate_of(const std::string& name) {
-  const std::unique_ptr<EVP_PKEY, Free> key(EVP_EC_gen("P-256"));
+  const std::unique_ptr<EVP_PKEY, Free> key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
   const std::unique_ptr<X509, Free> certificate(X509_new());
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
@@ -40,7 +39,7 @@ std::string certificate_of(const std::string& name) {
   const auto* const text = reinterpret_cast<const unsigned char*>(name.c_str());
   X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, text, -1, -1, 0);
   X509_set_issuer_name(certificate.get(), subject);
-  EXPECT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
+  EXPECT_GT(X509_sign(certificate.get(), key.get(), nullptr), 0);
   const std::unique_ptr<BIO, Free> output(BIO_new(BIO_s_mem()));
   EXPECT_EQ(PEM_write_bio_X509(output.get(), certificate.get()), 1);
   char* bytes = nullptr;
