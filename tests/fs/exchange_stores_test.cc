@@ -284,7 +284,7 @@ class ExchangeStoresTest : public ::testing::Test {
         for (int call = 1; done && call < 200 && !HasFailure(); ++call) {
           SCOPED_TRACE(operation.what + " of " + target.shown + ", exchange of /" + place +
                        (for_link ? " for a link" : "") + " before call " + std::to_string(call));
-          const test::TempDir temp;
+          const test::TempDir temp(test::directory_for_many_files());
           TwoStores sets(temp.path(), forgets_directories);
           sets.files().before(call, [&] {
             const auto mine = sets.path("mine/" + place);
@@ -320,7 +320,7 @@ class ExchangeStoresTest : public ::testing::Test {
   }
   static void try_look(const Case& one, bool forgets_directories) {
     const auto& [operation, target] = one;
-    const test::TempDir temp;
+    const test::TempDir temp(test::directory_for_many_files());
     TwoStores at_rest(temp.path(), false);
     const std::string mine = operation.run(at_rest, target.shown);
     try_all(operation, target, forgets_directories, [&](TwoStores&, const std::string& answer) {

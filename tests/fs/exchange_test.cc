@@ -252,7 +252,7 @@ class ExchangeTest : public ::testing::Test {
     for (int call = 1;; ++call) {
       SCOPED_TRACE(operation.what + " of " + name + ", exchange of " + exchange.what + " before call " +
                    std::to_string(call));
-      const test::TempDir temp;
+      const test::TempDir temp(test::directory_for_many_files());
       TwoSets sets(temp.path());
       sets.files().before(call, [&] { exchange.run(sets, name); });
       const std::string answer = operation.run(sets, name);
@@ -288,7 +288,7 @@ TEST_F(ExchangeTest, ChangesReachTheFileThatWasAskedFor) {
 TEST_F(ExchangeTest, LooksTellOfTheFileThatWasAskedFor) {
   at_once(looking_operations(), [](const Operation& operation) {
     for (const std::string& name : operation.kinds) {
-      const test::TempDir temp;
+      const test::TempDir temp(test::directory_for_many_files());
       TwoSets at_rest(temp.path());
       const std::string mine = operation.run(at_rest, name);
       for (const Exchange& exchange : exchanges()) {
