@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
@@ -141,13 +142,17 @@ Result<void> ReplacementFile::publish() {
   }
   if (!exchanged)
     return exchanged.error().sys == ENOENT ? codec::stale("another program removed the frame") : exchanged;
-  // Another program may have replaced the file after the caller's check; its file must not be lost.
-  const auto replaced = files_->status_at(dir_, temporary_);
-  if (replaced && (replaced->st_ino != original_.st_ino || replaced->st_dev != original_.st_dev)) {
-    static_cast<void>(exchange());
-    return codec::stale("another program replaced the frame");
+  try {
+    // Another program may have replaced the file after the caller's check; its file must not be lost.
+    const auto replaced = files_->status_at(dir_, temporary_);
+    if (replaced && (replaced->st_ino != original_.st_ino || replaced->st_dev != original_.st_dev)) {
+      static_cast<void>(exchange());
+      return codec::stale("another program replaced the frame");
+    }
+    static_cast<void>(files_->remove_at(dir_, temporary_, false));
+  } catch (const std::bad_alloc&) {
+    // The file has taken its place, and the caller must know. The next replacement removes what has the temporary name.
   }
-  static_cast<void>(files_->remove_at(dir_, temporary_, false));
   temporary_.clear();
   return {};
 }

@@ -198,12 +198,17 @@ void FrameWriters::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& f
   frame->remove_writer();
   if (frame->has_writers() || !waits_or_ends(node, *frame, *writer, done)) return;
   if (!done) {
-    const std::string bytes = std::to_string(writer->uncommitted().bytes);
-    log_warning(writer->snapshot()->path() + ": " + bytes +
-                " uncommitted bytes wait for a commit: " + done.error().reason);
+    try_in_memory([&] {
+      const std::string bytes = std::to_string(writer->uncommitted().bytes);
+      log_warning(writer->snapshot()->path() + ": " + bytes +
+                  " uncommitted bytes wait for a commit: " + done.error().reason);
+    });
   }
-  flusher_.keep(writer, [this, node, frame, was_logged = !done](const codec::Result<void>& attempt) {
-    waited(node, *frame, was_logged, attempt);
+  // Otherwise the data would be lost with the last reference to the writer.
+  until_there_is_memory([&] {
+    flusher_.keep(writer, [this, node, frame, was_logged = !done](const codec::Result<void>& attempt) {
+      waited(node, *frame, was_logged, attempt);
+    });
   });
 }
 
@@ -238,7 +243,10 @@ bool FrameWriters::drop_rest(WriteBack& writer, const codec::Error& reason, cons
   if (!dropped) return false;
   if (!*dropped || !rest.has_name) return true;
   mount_.statistics.writing.bytes_lost.fetch_add(rest.bytes, std::memory_order_relaxed);
-  log_error(fmt::format("{}: {} uncommitted bytes are lost: {}", writer.snapshot()->path(), rest.bytes, reason.reason));
+  try_in_memory([&] {
+    log_error(
+        fmt::format("{}: {} uncommitted bytes are lost: {}", writer.snapshot()->path(), rest.bytes, reason.reason));
+  });
   return true;
 }
 

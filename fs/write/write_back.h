@@ -333,7 +333,10 @@ class WriteBack {
   codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
   void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
+  /// Takes the writer's version as the one that is read from then on. Throws std::bad_alloc; nothing has changed then.
   codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  /// As adopt_state(), but waits until there is memory: the version is on disk already, and no other is known there.
+  codec::Result<void> adopt_in_memory(bool own) REQUIRES(mutex_);
   /// Adopts the version that a commit has left.
   codec::Result<void> adopt_commit() REQUIRES(mutex_);
   /// Adopts the file version after a failed commit, or after room was given back: the content is the same.

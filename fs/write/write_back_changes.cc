@@ -28,7 +28,7 @@ codec::Result<void> MountChanges::commit_metadata(const std::function<codec::Res
     file_.state_.enter(Progress::own_change);
   }
   file_.writer_->abandon();
-  auto done = change(*file_.writer_);
+  auto done = or_no_memory([&] { return change(*file_.writer_); });
   if (done) {
     done = file_.waiting(CommitWait::lock, [&] {
       return file_.commit_counted([&] { return file_.commit_writer(frame::Durability::ordered, permit); });
@@ -61,11 +61,13 @@ void MountChanges::compact_if_wasteful() {
   auto done = or_no_memory(
       [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
   codec::MutexLock lock(file_.mutex_);
-  if (done) done = file_.adopt_state(true);
-  if (!done) {
-    codec::Error error = done.error();
-    if (error.path.empty()) error.path = file_.place_.path;
-    if (error.sys != EBUSY) file_.shared_.once.error(error);
+  if (done) done = file_.adopt_in_memory(true);
+  if (!done && done.error().sys != EBUSY) {
+    try_in_memory([&] {
+      codec::Error error = done.error();
+      if (error.path.empty()) error.path = file_.place_.path;
+      file_.shared_.once.error(error);
+    });
   }
   file_.end_change();
 }
@@ -82,7 +84,7 @@ codec::Result<void> MountChanges::change_file(const std::function<codec::Result<
     was_right = disk && *disk == file_.identity_;
     file_.state_.enter(Progress::own_change);
   }
-  auto done = change();
+  auto done = or_no_memory(change);
   codec::MutexLock lock(file_.mutex_);
   file_.refresh_identity(was_right);
   file_.end_change();

@@ -229,12 +229,12 @@ codec::Result<void> WriteBack::write_out() {
 /// Replaces the empty frame by another one. The dirty layers stay. parameters_from_ is `fixed` after an error that
 /// occurred once the frame was replaced.
 codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
-  auto replaced = frame::FrameReplacement(*writer_).replace_empty(wanted);
+  auto replaced = or_no_memory([&] { return frame::FrameReplacement(*writer_).replace_empty(wanted); });
   codec::MutexLock lock(mutex_);
   if (!replaced && writer_->file() == file_) return replaced;
   parameters_from_ = Parameters::fixed;
-  encode_ = frame::encode_parameters(writer_->parameters());
-  auto adopted = adopt_state(true);
+  until_there_is_memory([this] { encode_ = frame::encode_parameters(writer_->parameters()); });
+  auto adopted = adopt_in_memory(true);
   return replaced ? adopted : replaced;
 }
 
@@ -258,11 +258,15 @@ codec::Result<void> WriteBack::choose_parameters() {
     const auto target = static_cast<std::uint64_t>(wanted.chunksize);
     if (target != chunksize && !array_) {
       const auto make = [this](std::uint64_t size) { return new_chunk(size); };
-      // Merge what has been written since: one layer is easier to split into other chunks than two.
-      DirtyLayer all = std::move(*committing_);
-      dirty_.merge_into(all, make);
-      committing_ = rechunked(all, target, make);
-      dirty_ = DirtyLayer(target, committing_->size());
+      // The frame has chunks of this size now: without memory there is no way back.
+      until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS {
+        // Merge what has been written since: one layer is easier to split into other chunks than two.
+        DirtyLayer all = *committing_;
+        dirty_.merge_into(all, make);
+        DirtyLayer parts = rechunked(all, target, make);
+        dirty_ = DirtyLayer(target, parts.size());
+        committing_ = std::move(parts);
+      });
     }
     if (!made) return made;
   }
@@ -398,7 +402,7 @@ bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& l
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
   codec::MutexLock lock(mutex_);
   const bool was_new_array = std::exchange(new_array_, NewArray::none) == NewArray::in_commit;
-  if (done) until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_commit(); });
+  if (done) done = adopt_commit();
   if (!done) {
     if (was_new_array && !partly_committed_) new_array_ = NewArray::in_dirty;
     writer_->abandon();
@@ -409,9 +413,10 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
       // A commit that fails because of a lock is retried, and its result is reported then.
       if (error.sys != EBUSY) shared_.once.error(error);
     });
-    // A part of the commit is the frame's version now; the layers lie over it as they did over the one before.
+    // A part of the commit, or all of it, is the frame's version now; the layers lie over it as they did over the one
+    // before.
     const bool is_adopted = &snapshot_->container() == writer_->container().get();
-    if (partly_committed_ && !is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
+    if (!is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
     const auto disk = identity_on_disk();
     // Nothing was written before the failed read: if the file has another version now, that was the cause.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
@@ -441,7 +446,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
 }
 
 codec::Result<void> WriteBack::adopt_commit() {
-  return adopt_state(!state_.writes_over_other());
+  return adopt_in_memory(!state_.writes_over_other());
 }
 
 void WriteBack::note_own_change() {

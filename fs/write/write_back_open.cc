@@ -4,6 +4,7 @@
 
 #include "frame/io/system_version.h"
 #include "frame/write/frame_replacement.h"
+#include "fs/util/no_memory.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -113,30 +114,42 @@ codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
 }
 
 codec::Result<void> WriteBack::adopt_state(bool own) {
-  const frame::FileVersion before = identity_;
-  if (!own) ++foreign_states_;
-  file_ = writer_->file();
-  auto identity = identity_on_disk();
-  if (!identity) return codec::Failure(identity.error());
-  identity_ = *identity;
+  std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const auto status = shared_.files.status(file->handle());
+  if (!status) return codec::Failure(status.error());
+  const frame::FileVersion identity = frame::version_of(*status);
   auto view = host_->view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
-  auto snapshot = std::make_shared<const FrameSnapshot>(host_->next_snapshot(), identity_, std::move(*view),
-                                                        place_.path, shared_.read_path.cache());
+  auto snapshot = std::make_shared<const FrameSnapshot>(host_->next_snapshot(), identity, std::move(*view), place_.path,
+                                                        shared_.read_path.cache());
   auto array = ArrayChanges::of(*snapshot);
   if (!array) return codec::Failure(array.error());
-  if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
-  if (array_) {
-    early_parameters_.reset();
-  } else if (parameters_from_ == Parameters::fixed) {
-    early_parameters_ = encode_;
-  }
   const codec::ByteView head = snapshot->view().head();
   const codec::ByteView old_head = snapshot_ ? snapshot_->view().head() : head;
   const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
+  std::optional<codec::EncodeParameters> early = early_parameters_;
+  const bool has_array = new_array_ == NewArray::in_dirty ? array_.has_value() : array->has_value();
+  if (has_array) {
+    early.reset();
+  } else if (parameters_from_ == Parameters::fixed) {
+    early = encode_;
+  }
+  // Whatever may lack memory comes before the first change of this object: a caller may call again, and the host is
+  // told what the version was before.
+  host_->committed({snapshot, file, identity_, identity, own, !same_head});
+  if (!own) ++foreign_states_;
+  file_ = std::move(file);
+  identity_ = identity;
+  if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
+  early_parameters_ = std::move(early);
   snapshot_ = std::move(snapshot);
-  host_->committed({snapshot_, file_, before, identity_, own, !same_head});
   return {};
+}
+
+codec::Result<void> WriteBack::adopt_in_memory(bool own) {
+  codec::Result<void> done;
+  until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { done = adopt_state(own); });
+  return done;
 }
 
 codec::Result<void> WriteBack::reload() {
@@ -168,7 +181,7 @@ codec::Result<void> WriteBack::reload_held() {
     state_.lose_track();
     return check_usable();
   }
-  if (auto adopted = adopt_state(false); !adopted) return adopted;
+  if (auto adopted = adopt_in_memory(false); !adopted) return adopted;
   dirty_ = DirtyLayer(layer_unit(), size_below());
   return {};
 }
@@ -192,7 +205,7 @@ codec::Result<void> WriteBack::open_failed_again() {
   }
   if (auto opened = open_writer(writer_->entry(), is_fresh(writer_->state())); !opened) return opened;
   codec::MutexLock lock(mutex_);
-  return adopt_state(true);
+  return adopt_in_memory(true);
 }
 
 }  // namespace cframefs::fs

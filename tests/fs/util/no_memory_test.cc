@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <random>
 
 #include "tests/fs/written_filesystem.h"
 
@@ -194,6 +195,69 @@ TEST_F(NoMemory, TheLastClose) {
                       ASSERT_TRUE(resize(*handle, 0));
                       ASSERT_TRUE(write(*handle, 0, expected));
                     });
+  ASSERT_NE(handle, nullptr);  // null after a failure above
+  ASSERT_TRUE(close(std::move(handle)));
+  remount();
+  EXPECT_EQ(content("x"), expected);
+}
+
+TEST_F(NoMemory, TheFirstCommitOfANewFile) {
+  const std::string expected = text('a', 6000);
+  int number = 0;
+  auto handle = create("x0");
+  ASSERT_TRUE(write(*handle, 0, expected));
+  with_each_failure([&] { return filesystem_->files().flush(*handle); },
+                    [&](bool /*done*/) {
+                      const auto closed = close(std::move(handle));
+                      ASSERT_TRUE(closed) << closed.error().reason;
+                      ASSERT_EQ(content("x" + std::to_string(number)), expected);
+                      handle = create("x" + std::to_string(++number));
+                      ASSERT_NE(handle, nullptr);
+                      ASSERT_TRUE(write(*handle, 0, expected));
+                    });
+  ASSERT_NE(handle, nullptr);  // null after a failure above
+  ASSERT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(NoMemory, TheCloseThatCompacts) {
+  std::mt19937_64 random(1);
+  std::string expected;
+  std::unique_ptr<FileHandle> handle;
+  // As many dead bytes as live ones, which do not compress.
+  const auto waste = [&] {
+    handle = handle ? std::move(handle) : open("x");
+    ASSERT_NE(handle, nullptr);
+    for (int i = 0; i < 2; ++i) {
+      expected.assign(20'000, ' ');
+      for (char& letter : expected)
+        letter = static_cast<char>(random());
+      ASSERT_TRUE(write(*handle, 0, expected));
+      ASSERT_TRUE(filesystem_->files().flush(*handle));
+    }
+  };
+  handle = create("x");
+  waste();
+  const auto inode = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat((directory_.path() / "x.b2frame").c_str(), &status), 0);
+    return status.st_ino;
+  };
+  ino_t before = inode();
+  bool is_compacted = false;
+  with_each_failure(
+      [&]() -> codec::Result<void> {
+        filesystem_->files().release(std::move(handle));
+        return {};
+      },
+      [&](bool /*done*/) {
+        ASSERT_EQ(content("x"), expected);
+        ASSERT_EQ(size_of("x"), expected.size());
+        is_compacted = is_compacted || inode() != before;
+        waste();
+        ASSERT_EQ(content("x"), expected);
+        before = inode();
+      });
+  EXPECT_TRUE(is_compacted);
   ASSERT_NE(handle, nullptr);  // null after a failure above
   ASSERT_TRUE(close(std::move(handle)));
   remount();
