@@ -158,7 +158,7 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, CommitE
     if (!done && done.error().sys == ENOSPC && or_no_memory([this] { return commit_cut(); })) {
       done = or_no_memory(commit_all);
     }
-    if (done) stamp_last_write();
+    if (done) try_in_memory([this] { stamp_last_write(); });
     beside_.reset();
     has_committed_ = has_committed_ || done || partly_committed_;
     done = finish_commit(std::move(done));
@@ -422,7 +422,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
     if (read_other || error.kind == codec::ErrorKind::stale) state_.lose_track();
     if (read_other) {
-      error = check_usable().error();
+      try_in_memory([&]() NO_THREAD_SAFETY_ANALYSIS { error = check_usable().error(); });
     } else if (state_.is_usable()) {
       note_own_change();
     }

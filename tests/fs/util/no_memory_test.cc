@@ -3,9 +3,12 @@
 #include "fs/util/no_memory.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "tests/fs/written_filesystem.h"
 
@@ -180,25 +183,45 @@ TEST_F(NoMemory, Attributes) {
       });
 }
 
-TEST_F(NoMemory, TheLastClose) {
-  std::string expected = text('a', 6000);
-  auto handle = create("x");
-  ASSERT_TRUE(write(*handle, 0, expected));
-  with_each_failure([&] { return filesystem_->files().flush(*handle); },
-                    [&](bool /*done*/) {
-                      const auto closed = close(std::move(handle));
-                      ASSERT_TRUE(closed) << closed.error().reason;
-                      ASSERT_EQ(content("x"), expected);
-                      handle = open("x");
-                      ASSERT_NE(handle, nullptr);
-                      expected = text(static_cast<char>('A' + expected.size() % 5), 6000 + expected.size() % 3);
-                      ASSERT_TRUE(resize(*handle, 0));
-                      ASSERT_TRUE(write(*handle, 0, expected));
-                    });
-  ASSERT_NE(handle, nullptr);  // null after a failure above
-  ASSERT_TRUE(close(std::move(handle)));
+class NoMemoryAtTheLastClose : public NoMemory {
+ protected:
+  /// `pause`: between the last write and the close.
+  void try_closes(std::size_t size, std::chrono::milliseconds pause) {
+    std::string expected = text('a', size);
+    auto handle = create("x");
+    ASSERT_TRUE(write(*handle, 0, expected));
+    with_each_failure([&] { return filesystem_->files().flush(*handle); },
+                      [&](bool /*done*/) {
+                        EXPECT_FALSE(handle->frame->write_back()->status().is_committing);
+                        const auto closed = close(std::move(handle));
+                        ASSERT_TRUE(closed) << closed.error().reason;
+                        ASSERT_EQ(content("x"), expected);
+                        handle = open("x");
+                        ASSERT_NE(handle, nullptr);
+                        expected = text(static_cast<char>('A' + expected.size() % 5), size + expected.size() % 3);
+                        ASSERT_TRUE(resize(*handle, 0));
+                        ASSERT_TRUE(write(*handle, 0, expected));
+                        std::this_thread::sleep_for(pause);
+                      });
+    ASSERT_NE(handle, nullptr);  // null after a failure above
+    ASSERT_TRUE(close(std::move(handle)));
+    remount();
+    EXPECT_EQ(content("x"), expected);
+  }
+};
+
+TEST_F(NoMemoryAtTheLastClose, NothingIsLost) {
+  try_closes(6000, std::chrono::milliseconds(0));
+}
+
+TEST_F(NoMemoryAtTheLastClose, NothingIsLostIfTheCommitSetsTheTimeOfTheWrite) {
+  // The path of a descriptor of two digits needs an allocation.
+  std::vector<frame::Descriptor> others;
+  for (int i = 0; i < 16; ++i)
+    others.emplace_back(disk_, *disk_.open_named("/", O_PATH));
   remount();
-  EXPECT_EQ(content("x"), expected);
+  // No other thread encodes a part of a chunk, so that allocation has the same number in each round.
+  try_closes(3000, std::chrono::milliseconds(30));
 }
 
 TEST_F(NoMemory, TheFirstCommitOfANewFile) {
