@@ -233,7 +233,7 @@ codec::Result<void> WriteBack::remake(const frame::NewFrame& wanted) {
   codec::MutexLock lock(mutex_);
   if (!replaced && writer_->file() == file_) return replaced;
   parameters_from_ = Parameters::fixed;
-  until_there_is_memory([this] { encode_ = frame::encode_parameters(writer_->parameters()); });
+  encode_ = frame::encode_parameters(writer_->parameters());
   auto adopted = adopt_in_memory(true);
   return replaced ? adopted : replaced;
 }

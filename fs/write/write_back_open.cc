@@ -141,7 +141,7 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   file_ = std::move(file);
   identity_ = identity;
   if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
-  early_parameters_ = std::move(early);
+  early_parameters_ = early;
   snapshot_ = std::move(snapshot);
   return {};
 }
