@@ -61,7 +61,11 @@ void MountChanges::compact_if_wasteful() {
   auto done = or_no_memory(
       [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
   codec::MutexLock lock(file_.mutex_);
-  if (done) done = file_.adopt_in_memory(true);
+  // An error may come after the file was replaced.
+  if (done || file_.writer_->file() != file_.file_) {
+    auto adopted = file_.adopt_in_memory(true);
+    if (done) done = std::move(adopted);
+  }
   if (!done && done.error().sys != EBUSY) {
     try_in_memory([&] {
       codec::Error error = done.error();

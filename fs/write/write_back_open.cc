@@ -127,13 +127,6 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   const codec::ByteView head = snapshot->view().head();
   const codec::ByteView old_head = snapshot_ ? snapshot_->view().head() : head;
   const bool same_head = std::equal(head.begin(), head.end(), old_head.begin(), old_head.end());
-  std::optional<codec::EncodeParameters> early = early_parameters_;
-  const bool has_array = new_array_ == NewArray::in_dirty ? array_.has_value() : array->has_value();
-  if (has_array) {
-    early.reset();
-  } else if (parameters_from_ == Parameters::fixed) {
-    early = encode_;
-  }
   // Whatever may lack memory comes before the first change of this object: a caller may call again, and the host is
   // told what the version was before.
   host_->committed({snapshot, file, identity_, identity, own, !same_head});
@@ -141,7 +134,11 @@ codec::Result<void> WriteBack::adopt_state(bool own) {
   file_ = std::move(file);
   identity_ = identity;
   if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
-  early_parameters_ = early;
+  if (array_) {
+    early_parameters_.reset();
+  } else if (parameters_from_ == Parameters::fixed) {
+    early_parameters_ = encode_;
+  }
   snapshot_ = std::move(snapshot);
   return {};
 }
