@@ -8,10 +8,6 @@
 namespace cframefs::frame {
 namespace {
 
-bool knows_no_flags(const Error& error) {
-  return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
-}
-
 Result<void> check_and_rename(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                               const std::string& to) {
   const auto taken = files.status_at(to_dir, to);
@@ -24,15 +20,19 @@ Result<void> check_and_rename(FileOps& files, OpenFile from_dir, const std::stri
 /// file.
 bool makes_no_links(const Error& error) {
   return error.sys == EPERM || error.sys == EACCES || error.sys == EMLINK || error.sys == EXDEV ||
-         knows_no_flags(error);
+         knows_no_rename_flags(error);
 }
 
 }  // namespace
 
+bool knows_no_rename_flags(const Error& error) {
+  return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
+}
+
 Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,
                                  const std::string& to) {
   auto renamed = files.rename_at(from_dir, from, to_dir, to, RENAME_NOREPLACE);
-  if (renamed || !knows_no_flags(renamed.error())) return renamed;
+  if (renamed || !knows_no_rename_flags(renamed.error())) return renamed;
   return check_and_rename(files, from_dir, from, to_dir, to);
 }
 
@@ -41,7 +41,7 @@ Result<NameGiven> give_free_name(FileOps& files, OpenFile dir, const std::string
     return done ? Result<NameGiven>(NameGiven::by_rename) : codec::Failure(done.error());
   };
   const auto renamed = files.rename_at(dir, temporary, dir, name, RENAME_NOREPLACE);
-  if (renamed || !knows_no_flags(renamed.error())) return by_rename(renamed);
+  if (renamed || !knows_no_rename_flags(renamed.error())) return by_rename(renamed);
   const auto fd = files.open_at(dir, temporary, O_PATH | O_NOFOLLOW);
   if (!fd) return codec::Failure(fd.error());
   const Descriptor file(files, *fd);

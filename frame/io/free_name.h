@@ -11,6 +11,9 @@
 
 namespace cframefs::frame {
 
+/// Returns true for what renameat2(2) answers to flags on a filesystem without them.
+bool knows_no_rename_flags(const Error& error);
+
 /// Renames an entry to a name that must not exist. Without RENAME_NOREPLACE checks first and then renames; a file that
 /// another program creates between the two steps is replaced.
 Result<void> rename_to_free_name(FileOps& files, OpenFile from_dir, const std::string& from, OpenFile to_dir,

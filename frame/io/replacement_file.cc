@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "frame/base/suffixes.h"
+#include "frame/io/free_name.h"
 #include "frame/io/unread_file.h"
 
 namespace cframefs::frame {
@@ -30,11 +31,6 @@ std::string temporary_path(const std::string& path) {
     name = kTemporaryPrefix + digest + std::string(container_suffix(path));
   }
   return path.substr(0, begin) + name;
-}
-
-/// Returns true for the errors of filesystems that cannot exchange two names, which differ.
-bool knows_no_exchange(const Error& error) {
-  return error.sys == EINVAL || error.sys == ENOSYS || error.sys == EOPNOTSUPP;
 }
 
 /// Returns true if the copy may lack an attribute (system attributes, owners that only root may set, modes, times)
@@ -135,7 +131,7 @@ Result<void> ReplacementFile::keep_times(bool content_kept) {
 Result<void> ReplacementFile::publish() {
   const auto exchange = [this] { return files_->rename_at(dir_, temporary_, dir_, path_, RENAME_EXCHANGE); };
   auto exchanged = exchange();
-  if (!exchanged && knows_no_exchange(exchanged.error())) {
+  if (!exchanged && knows_no_rename_flags(exchanged.error())) {
     exchanged = files_->rename_at(dir_, temporary_, dir_, path_, 0);
     if (exchanged) temporary_.clear();
     return exchanged;

@@ -9,6 +9,7 @@
 // mount; EXDEV if a rename would turn a plain file into a frame or back (programs then copy).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "fs/names/entries.h"
 #include "fs/names/lookups.h"
+#include "fs/write/commit_pause.h"
 
 namespace cframefs::fs {
 
@@ -71,6 +73,10 @@ class Namespace {
     std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr if it is no frame
     NewContent written = {};                        // of a frame
   };
+  enum class NameUse : std::uint8_t {
+    free,      // EEXIST if it is not
+    replaced,  // another file has it
+  };
   /// A node and the state of its file.
   struct VersionedNode {
     std::shared_ptr<Node> node;
@@ -97,7 +103,12 @@ class Namespace {
   codec::Result<void> remove_directory(const Entry& entry) REQUIRES(mount_.changes);
   codec::Result<void> remove_leftovers(const Entry& entry) REQUIRES(mount_.changes);
   codec::Result<void> remove_file(const Entry& entry) REQUIRES(mount_.changes);
-  codec::Result<void> remove_sparse_frame(const Entry& entry) REQUIRES(mount_.changes);
+  /// Removes the name of a file or sparse frame, which programs may have open. `pause`: of its commits; nullptr if no
+  /// program writes it. `files`: to be released without the lock.
+  codec::Result<void> take_name(const Entry& entry, CommitPause* pause, std::shared_ptr<const void>& files)
+      REQUIRES(mount_.changes, mount_.names);
+  codec::Result<void> take_sparse_name(const Entry& entry, CommitPause* pause, std::shared_ptr<const void>& files)
+      REQUIRES(mount_.changes, mount_.names);
   /// Removes a directory with a hidden name, and the files in it.
   void remove_hidden(const HeldDirectory& parent, const std::string& name, const frame::Descriptor& directory);
 
@@ -107,6 +118,23 @@ class Namespace {
   codec::Result<void> exchange(const Entry& one, const Entry& other) REQUIRES(mount_.changes);
   codec::Result<void> move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
       REQUIRES(mount_.changes);
+  codec::Result<void> move_name(const Entry& from, const std::optional<Entry>& replaced, const Entry& to)
+      REQUIRES(mount_.changes);
+  // Changes of names on disk and in the table of nodes. `pause`, `old_pause`: of the commits of the moved and of the
+  // replaced entry; nullptr if no program writes it. `files`: as that of take_name().
+  codec::Result<void> exchange_names(const Entry& one, CommitPause* one_pause, const Entry& other,
+                                     CommitPause* other_pause) REQUIRES(mount_.changes, mount_.names);
+  /// rename(2). `use`: of the new name.
+  codec::Result<void> give_name(const Entry& from, const Entry& to, CommitPause* pause, NameUse use)
+      REQUIRES(mount_.changes, mount_.names);
+  /// For entries of which one is a sparse frame: rename(2) does not put a directory in place of a file, nor the
+  /// reverse.
+  codec::Result<void> replace_sparse(const Entry& from, CommitPause* pause, const Entry& replaced,
+                                     CommitPause* old_pause, std::shared_ptr<const void>& files)
+      REQUIRES(mount_.changes, mount_.names);
+  codec::Result<void> replace_other_name(const Entry& from, const Entry& to, CommitPause* pause, const Entry& replaced,
+                                         CommitPause* old_pause, std::shared_ptr<const void>& files)
+      REQUIRES(mount_.changes, mount_.names);
   void move_lock(const Entry& from, const Entry& to);
   /// Returns the nodes at these places that no program writes, with their states, for carry_versions() after a rename.
   std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries) const;

@@ -47,17 +47,13 @@ codec::Result<void> Namespace::remove_leftovers(const Entry& entry) {
 }
 
 codec::Result<void> Namespace::remove_file(const Entry& entry) {
-  auto status = mount_.files.status_at(entry.handle(), entry.name());
-  if (!status) return codec::Failure(status.error());
-  if (entry.kind == EntryKind::sparse_frame) return remove_sparse_frame(entry);
   // Programs that have it open keep using the file, which has no name then.
   const std::shared_ptr<WriteBack> writer = entries_.write_back_at(entry.place);
   const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+  std::shared_ptr<const void> files;  // declared before the lock, so that they are released without it
   {
     codec::ExclusiveLock names(mount_.names);
-    if (auto done = mount_.files.remove_at(entry.handle(), entry.name(), false); !done) return done;
-    if (pause) pause->unlinked();
-    mount_.nodes.remove(entry.place, status->st_nlink > 1);
+    if (auto done = take_name(entry, pause.get(), files); !done) return done;
   }
   if (entry.kind == EntryKind::frame) {
     static_cast<void>(mount_.files.remove_at(entry.handle(), frame::side_car_path(entry.name()), false));
@@ -65,15 +61,22 @@ codec::Result<void> Namespace::remove_file(const Entry& entry) {
   return {};
 }
 
+codec::Result<void> Namespace::take_name(const Entry& entry, CommitPause* pause, std::shared_ptr<const void>& files) {
+  if (entry.kind == EntryKind::sparse_frame) return take_sparse_name(entry, pause, files);
+  const auto status = mount_.files.status_at(entry.handle(), entry.name());
+  if (!status) return codec::Failure(status.error());
+  if (auto done = mount_.files.remove_at(entry.handle(), entry.name(), false); !done) return done;
+  if (pause != nullptr) pause->unlinked();
+  mount_.nodes.remove(entry.place, status->st_nlink > 1);
+  return {};
+}
+
 /// Removes the name at once, and the files once no program has the frame open. Until then programs read and write them
 /// under a hidden name.
-codec::Result<void> Namespace::remove_sparse_frame(const Entry& entry) {
-  const std::shared_ptr<WriteBack> writer = entries_.write_back_at(entry.place);
-  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+codec::Result<void> Namespace::take_sparse_name(const Entry& entry, CommitPause* pause,
+                                                std::shared_ptr<const void>& files) {
   auto directory = mount_.tree.open_entry(entry.handle(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
-  std::shared_ptr<const void> guard;  // declared before the lock, so that it is released without it
-  codec::ExclusiveLock names(mount_.names);
   // Prefer the root of the source, where the hidden directory prevents no rmdir.
   HeldDirectory parent = mount_.tree.root();
   const std::string hidden = entries_.temporary_name(NameMapper::suffix_of(entry.name()));
@@ -89,11 +92,11 @@ codec::Result<void> Namespace::remove_sparse_frame(const Entry& entry) {
     static_cast<void>(frame::rename_to_free_name(mount_.files, parent->handle(), hidden, entry.handle(), entry.name()));
     return codec::stale("another entry has replaced it");
   }
-  if (pause) pause->moved({parent, hidden, hidden});
-  guard = std::shared_ptr<const void>(
+  if (pause != nullptr) pause->moved({parent, hidden, hidden});
+  files = std::shared_ptr<const void>(
       this, [this, parent, hidden, directory = *directory](const void*) { remove_hidden(parent, hidden, *directory); });
   for (const auto& node : mount_.nodes.at_place(entry.place.directory, entry.place.name)) {
-    if (const auto frame = open_frame_of(*node)) frame->hold_until_close(guard);
+    if (const auto frame = open_frame_of(*node)) frame->hold_until_close(files);
   }
   mount_.nodes.remove(entry.place, false);
   return {};

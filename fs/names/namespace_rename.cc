@@ -68,8 +68,86 @@ void Namespace::carry_versions(const std::vector<VersionedNode>& before) {
   }
 }
 
+codec::Result<void> Namespace::give_name(const Entry& from, const Entry& to, CommitPause* pause, NameUse use) {
+  const std::vector<VersionedNode> same = capture_versions({from});
+  auto renamed = use == NameUse::free
+                     ? frame::rename_to_free_name(mount_.files, from.handle(), from.name(), to.handle(), to.name())
+                     : mount_.files.rename_at(from.handle(), from.name(), to.handle(), to.name(), 0);
+  if (!renamed) return renamed;
+  if (pause != nullptr) pause->moved(writers_.frame_place(to.directory, to.place));
+  mount_.nodes.move(from.place, to.place);
+  carry_versions(same);
+  return {};
+}
+
+codec::Result<void> Namespace::exchange_names(const Entry& one, CommitPause* one_pause, const Entry& other,
+                                              CommitPause* other_pause) {
+  const std::vector<VersionedNode> same = capture_versions({one, other});
+  auto done = mount_.files.rename_at(one.handle(), one.name(), other.handle(), other.name(), RENAME_EXCHANGE);
+  if (!done) return done;
+  if (one_pause != nullptr) one_pause->moved(writers_.frame_place(other.directory, other.place));
+  if (other_pause != nullptr) other_pause->moved(writers_.frame_place(one.directory, one.place));
+  mount_.nodes.exchange(one.place, other.place);
+  carry_versions(same);
+  return {};
+}
+
+/// The name on disk has one of the two entries at each instant. Where names cannot be exchanged it is free for a
+/// moment.
+codec::Result<void> Namespace::replace_sparse(const Entry& from, CommitPause* pause, const Entry& replaced,
+                                              CommitPause* old_pause, std::shared_ptr<const void>& files) {
+  auto exchanged = exchange_names(from, pause, replaced, old_pause);
+  if (exchanged) {
+    auto removed = take_name(Entry{from.place, from.directory, replaced.kind}, old_pause, files);
+    if (!removed) static_cast<void>(exchange_names(from, old_pause, replaced, pause));
+    return removed;
+  }
+  if (!frame::knows_no_rename_flags(exchanged.error())) return exchanged;
+  const std::string hidden = entries_.temporary_name(NameMapper::suffix_of(replaced.name()));
+  const Entry aside{{replaced.place.directory, hidden}, replaced.directory, replaced.kind};
+  if (auto moved = give_name(replaced, aside, old_pause, NameUse::free); !moved) return moved;
+  const Entry to{replaced.place, replaced.directory, from.kind};
+  auto moved = give_name(from, to, pause, NameUse::free);
+  if (moved) {
+    moved = take_name(aside, old_pause, files);
+    if (moved) return moved;
+    static_cast<void>(give_name(to, from, pause, NameUse::free));
+  }
+  static_cast<void>(give_name(aside, replaced, old_pause, NameUse::free));
+  return moved;
+}
+
+/// Replaces an entry whose name on disk is another one than `to`. It shows under the name until it is removed, so the
+/// name switches in one step.
+codec::Result<void> Namespace::replace_other_name(const Entry& from, const Entry& to, CommitPause* pause,
+                                                  const Entry& replaced, CommitPause* old_pause,
+                                                  std::shared_ptr<const void>& files) {
+  if (auto given = give_name(from, to, pause, NameUse::free); !given) return given;
+  auto removed = take_name(replaced, old_pause, files);
+  if (!removed) static_cast<void>(give_name(to, from, pause, NameUse::free));
+  return removed;
+}
+
+codec::Result<void> Namespace::move_name(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
+  const std::shared_ptr<WriteBack> writer = entries_.write_back_at(from.place);
+  const std::shared_ptr<WriteBack> old_writer = replaced ? entries_.write_back_at(replaced->place) : nullptr;
+  const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
+  const auto old_pause = old_writer ? std::make_unique<CommitPause>(old_writer) : nullptr;
+  std::shared_ptr<const void> files;  // declared before the lock, so that they are released without it
+  codec::ExclusiveLock names(mount_.names);
+  if (!replaced) return give_name(from, to, pause.get(), NameUse::free);
+  if (!(replaced->place == to.place)) {
+    return replace_other_name(from, to, pause.get(), *replaced, old_pause.get(), files);
+  }
+  if (from.kind == EntryKind::sparse_frame || replaced->kind == EntryKind::sparse_frame) {
+    return replace_sparse(from, pause.get(), *replaced, old_pause.get(), files);
+  }
+  auto done = give_name(from, to, pause.get(), NameUse::replaced);
+  if (done && old_pause) old_pause->unlinked();
+  return done;
+}
+
 codec::Result<void> Namespace::move_entry(const Entry& from, const std::optional<Entry>& replaced, const Entry& to) {
-  bool in_two_steps = false;  // the replaced entry has another name on disk, or rename(2) cannot replace it
   if (replaced) {
     auto old_status = mount_.files.status_at(from.handle(), from.name());
     auto new_status = mount_.files.status_at(replaced->handle(), replaced->name());
@@ -81,38 +159,14 @@ codec::Result<void> Namespace::move_entry(const Entry& from, const std::optional
     const bool to_directory = replaced->kind == EntryKind::directory;
     if (to_directory && !from_directory) return refused(EISDIR, "rename", to.name());
     if (!to_directory && from_directory) return refused(ENOTDIR, "rename", to.name());
-    if (from.kind == EntryKind::sparse_frame || replaced->kind == EntryKind::sparse_frame) {
-      if (replaced->place == to.place) {
-        if (auto removed = remove_file(*replaced); !removed) return removed;
-      } else {
-        in_two_steps = true;
-      }
-    } else {
-      in_two_steps = !(replaced->place == to.place);
-    }
   }
-  // Create the new entry before removing the old one: the old entry shows under the name until it is removed, so the
-  // name switches in one step.
-  const bool is_free = !replaced || in_two_steps;
-  {
-    const std::shared_ptr<WriteBack> writer = entries_.write_back_at(from.place);
-    const std::shared_ptr<WriteBack> old_writer =
-        replaced && !in_two_steps ? entries_.write_back_at(replaced->place) : nullptr;
-    const auto pause = writer ? std::make_unique<CommitPause>(writer) : nullptr;
-    const auto old_pause = old_writer ? std::make_unique<CommitPause>(old_writer) : nullptr;
-    codec::ExclusiveLock names(mount_.names);
-    const std::vector<VersionedNode> same = capture_versions({from});
-    auto renamed = is_free
-                       ? frame::rename_to_free_name(mount_.files, from.handle(), from.name(), to.handle(), to.name())
-                       : mount_.files.rename_at(from.handle(), from.name(), to.handle(), to.name(), 0);
-    if (!renamed) return renamed;
-    if (pause) pause->moved(writers_.frame_place(to.directory, to.place));
-    if (old_pause) old_pause->unlinked();
-    mount_.nodes.move(from.place, to.place);
-    carry_versions(same);
+  if (auto done = move_name(from, replaced, to); !done) return done;
+  const bool leaves_lock = !replaced || !(replaced->place == to.place) || from.kind == EntryKind::sparse_frame;
+  if (replaced && replaced->kind == EntryKind::frame && leaves_lock) {
+    static_cast<void>(mount_.files.remove_at(replaced->handle(), frame::side_car_path(replaced->name()), false));
   }
   if (is_container(from.kind)) move_lock(from, to);
-  return in_two_steps ? remove_file(*replaced) : codec::Result<void>();
+  return {};
 }
 
 void Namespace::move_lock(const Entry& from, const Entry& to) {
@@ -138,13 +192,7 @@ codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
     const auto one_pause = one_writer ? std::make_unique<CommitPause>(one_writer) : nullptr;
     const auto other_pause = other_writer ? std::make_unique<CommitPause>(other_writer) : nullptr;
     codec::ExclusiveLock names(mount_.names);
-    const std::vector<VersionedNode> same = capture_versions({one, other});
-    auto done = mount_.files.rename_at(one.handle(), one.name(), other.handle(), other.name(), RENAME_EXCHANGE);
-    if (!done) return done;
-    if (one_pause) one_pause->moved(writers_.frame_place(other.directory, other.place));
-    if (other_pause) other_pause->moved(writers_.frame_place(one.directory, one.place));
-    mount_.nodes.exchange(one.place, other.place);
-    carry_versions(same);
+    if (auto done = exchange_names(one, one_pause.get(), other, other_pause.get()); !done) return done;
   }
   if (one.kind == EntryKind::frame && other.kind == EntryKind::frame) {
     const std::string one_lock = frame::side_car_path(one.name());

@@ -283,6 +283,15 @@ class WriteBack {
   codec::Result<void> check_room(std::uint64_t at, std::uint64_t length);
   bool stores_zeros(std::int64_t begin, std::int64_t end) const REQUIRES(mutex_);
   bool shows_zeros(std::int64_t begin, std::int64_t end) const REQUIRES(mutex_);
+  /// A range of bytes to zero: within one chunk, or a run of whole ones.
+  struct ZeroedPart {
+    std::uint64_t at = 0;
+    std::uint64_t end = 0;
+    std::int64_t first = 0;   // chunk
+    std::int64_t behind = 0;  // the chunk after the last one
+    bool is_run = false;
+  };
+  std::vector<ZeroedPart> parts_to_zero(std::uint64_t at, std::uint64_t end) const REQUIRES(mutex_);
   codec::Result<bool> zero(std::uint64_t at, std::uint64_t length) REQUIRES(mutex_);
   codec::Result<bool> allocate_locked(int mode, std::uint64_t at, std::uint64_t length);
   codec::Result<void> check_size(std::uint64_t size) const REQUIRES(mutex_);
@@ -339,6 +348,9 @@ class WriteBack {
   codec::Result<void> adopt_in_memory(bool own) REQUIRES(mutex_);
   /// Adopts the version that a commit has left.
   codec::Result<void> adopt_commit() REQUIRES(mutex_);
+  /// Adopts the writer's version after a failed commit, if that is another one than the snapshot's: the error came
+  /// after the switch.
+  void adopt_if_switched(const codec::Error& error) REQUIRES(mutex_);
   /// Adopts the file version after a failed commit, or after room was given back: the content is the same.
   void note_own_change() REQUIRES(mutex_);
   void end_change() REQUIRES(mutex_);

@@ -39,6 +39,7 @@ codec::Result<void> MountChanges::commit_metadata(const std::function<codec::Res
   if (!done) {
     file_.writer_->abandon();
     if (done.error().kind == codec::ErrorKind::stale) file_.state_.lose_track();
+    file_.adopt_if_switched(done.error());
     if (file_.state_.is_usable()) file_.note_own_change();
   }
   file_.end_change();
@@ -61,10 +62,10 @@ void MountChanges::compact_if_wasteful() {
   auto done = or_no_memory(
       [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
   codec::MutexLock lock(file_.mutex_);
-  // An error may come after the file was replaced.
-  if (done || file_.writer_->file() != file_.file_) {
-    auto adopted = file_.adopt_in_memory(true);
-    if (done) done = std::move(adopted);
+  if (done) {
+    done = file_.adopt_in_memory(true);
+  } else {
+    file_.adopt_if_switched(done.error());
   }
   if (!done && done.error().sys != EBUSY) {
     try_in_memory([&] {

@@ -415,8 +415,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     });
     // A part of the commit, or all of it, is the frame's version now; the layers lie over it as they did over the one
     // before.
-    const bool is_adopted = &snapshot_->container() == writer_->container().get();
-    if (!is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
+    adopt_if_switched(error);
     const auto disk = identity_on_disk();
     // Nothing was written before the failed read: if the file has another version now, that was the cause.
     const bool read_other = unreadable_.load() >= 0 && disk && *disk != identity_;
@@ -447,6 +446,11 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
 
 codec::Result<void> WriteBack::adopt_commit() {
   return adopt_in_memory(!state_.writes_over_other());
+}
+
+void WriteBack::adopt_if_switched(const codec::Error& error) {
+  const bool is_adopted = &snapshot_->container() == writer_->container().get();
+  if (!is_adopted && error.kind != codec::ErrorKind::stale) static_cast<void>(adopt_commit());
 }
 
 void WriteBack::note_own_change() {

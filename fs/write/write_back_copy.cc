@@ -119,6 +119,7 @@ void ChunkCopy::finish(codec::Result<void>& done, std::uint64_t end) {
   } else if (done.error().kind == codec::ErrorKind::stale) {
     file_.state_.lose_track();
   } else {
+    file_.adopt_if_switched(done.error());
     file_.note_own_change();
   }
   if (!done) {

@@ -40,34 +40,49 @@ bool WriteBack::shows_zeros(std::int64_t begin, std::int64_t end) const {
   return !committing_ && stores_zeros(begin, end);
 }
 
-/// Returns true if this changes anything.
-codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
+/// Returns the parts of [at, end): those within one chunk, and runs of whole chunks. The last chunk of the file counts
+/// as whole if all of it is in the range.
+std::vector<WriteBack::ZeroedPart> WriteBack::parts_to_zero(std::uint64_t at, std::uint64_t end) const {
   const std::uint64_t chunksize = dirty_.chunksize();
-  const std::uint64_t end = std::min(capped_sum(at, length), dirty_.size());
-  bool changed = false;
+  const std::uint64_t last = end == dirty_.size() && end > 0 ? (end - 1) / chunksize + 1 : end / chunksize;
+  std::vector<ZeroedPart> parts;
   while (at < end) {
     const std::uint64_t from = at % chunksize;
-    const auto number = static_cast<std::int64_t>(at / chunksize);
-    // Whole chunks form one run, which includes the last chunk of the file if all of it is zeroed.
-    const std::uint64_t last = end == dirty_.size() ? (end - 1) / chunksize + 1 : end / chunksize;
-    const bool is_run = from == 0 && static_cast<std::int64_t>(last) > number;
+    const std::uint64_t number = at / chunksize;
+    const bool is_run = from == 0 && last > number;
     const std::uint64_t next = is_run ? std::min(last * chunksize, end) : std::min(end, at - from + chunksize);
-    if (!shows_zeros(number, is_run ? static_cast<std::int64_t>(last) : number + 1)) {
-      dirty_.touch(at);
-      if (is_run) {
-        dirty_.put_zeros(number, static_cast<std::int64_t>(last));
-      } else {
-        auto chunk = chunk_to_write(number, from, from + (next - at));
-        if (!chunk) return codec::Failure(chunk.error());
-        const auto hole = (*chunk)->bytes().subspan(from, next - at);
-        std::fill(hole.begin(), hole.end(), std::uint8_t{0});
-      }
-      note_dirty();
-      changed = true;
+    const auto behind = static_cast<std::int64_t>(is_run ? last : number + 1);
+    if (!shows_zeros(static_cast<std::int64_t>(number), behind)) {
+      parts.push_back({at, next, static_cast<std::int64_t>(number), behind, is_run});
     }
     at = next;
   }
-  return changed;
+  return parts;
+}
+
+/// Returns true if this changes anything. If it fails, it has changed nothing: the kernel keeps its pages then.
+codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
+  const std::vector<ZeroedPart> parts = parts_to_zero(at, std::min(capped_sum(at, length), dirty_.size()));
+  const std::uint64_t chunksize = dirty_.chunksize();
+  // Only parts of chunks are read, which may fail.
+  for (const ZeroedPart& part : parts) {
+    if (part.is_run) continue;
+    auto chunk = chunk_to_write(part.first, part.at % chunksize, part.at % chunksize + (part.end - part.at));
+    if (!chunk) return codec::Failure(chunk.error());
+    note_dirty();
+  }
+  for (const ZeroedPart& part : parts) {
+    dirty_.touch(part.at);
+    if (part.is_run) {
+      dirty_.put_zeros(part.first, part.behind);
+    } else {
+      const std::uint64_t from = part.at % chunksize;
+      const auto hole = dirty_.to_change(part.first).bytes().subspan(from, part.end - part.at);
+      std::fill(hole.begin(), hole.end(), std::uint8_t{0});
+    }
+    note_dirty();
+  }
+  return !parts.empty();
 }
 
 codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_t length) {

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/frame_builder.h"
 
 namespace cframefs::fs {
 namespace {
@@ -234,6 +236,27 @@ TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   EXPECT_EQ(node_of("b"), moved);
   EXPECT_EQ(content("b"), "new");
   EXPECT_EQ(node_of("a"), 0U);
+}
+
+// rename(2) does not put a file in place of the directory of a sparse frame, nor the reverse.
+TEST_F(NamespaceTest, ARenameOverASparseFrameNeverFreesTheName) {
+  for (const bool is_moved : {false, true}) {
+    SCOPED_TRACE(is_moved);
+    make("a", "new");
+    std::filesystem::create_directory(directory_.path() / "s.b2frame");
+    for (const auto& [part, bytes] : test::sparse_frame(test::Bytes(100, 's'), 100))
+      directory_.write("s.b2frame/" + part, bytes);
+    const std::string from = is_moved ? "s" : "a";
+    const std::string to = is_moved ? "a" : "s";
+    const NodeId moved = node_of(from);
+    disk_.after_rename = [&] { EXPECT_TRUE(std::filesystem::exists(directory_.path() / (to + ".b2frame"))); };
+    EXPECT_TRUE(rename(from, to));
+    disk_.after_rename = nullptr;
+    EXPECT_EQ(on_disk(), Listing{to + ".b2frame"});
+    EXPECT_EQ(node_of(to), moved);
+    EXPECT_EQ(content(to), is_moved ? std::string(100, 's') : "new");
+    EXPECT_TRUE(filesystem_->names().remove(kRootNode, to, false));
+  }
 }
 
 // A look-up had seen the file under its old name, and put its node back there when it had another one already: the next

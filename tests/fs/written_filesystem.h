@@ -78,7 +78,9 @@ class FaultyDisk final : public test::ForwardingFiles {
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
     note(Event::named);
-    return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+    auto renamed = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+    if (after_rename) after_rename();
+    return renamed;
   }
   /// Since the last call.
   std::vector<Event> take_events() {
@@ -129,6 +131,7 @@ class FaultyDisk final : public test::ForwardingFiles {
   std::atomic<int> locks_tried{0};
   std::function<void()> after_status;  // for calls of `asking`, which sets it
   std::function<void()> before_read;   // the same
+  std::function<void()> after_rename;  // of any thread
   const std::thread::id asking = std::this_thread::get_id();
   std::atomic<int> write_error{0};
   std::atomic<int> writes_left{-1};  // then the disk is full; negative: it never is

@@ -10,9 +10,7 @@ import zipfile
 
 import mounting
 from mounting import Mount, output, pread, run
-# First of the two: it says where the other one is.
 from remote_sources import ComparedWithDisk, MIB, Served, facts, is_error, noise, outcome, tree, whole
-from object_service import round_trips
 
 HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': (500,), }"
 NPY = b"\x93NUMPY\x01\x00\x76\x00" + HEADER.ljust(117).encode() + b"\n" + struct.pack("<500d", *range(500))
@@ -173,21 +171,19 @@ class Objects(Served):
 
     def first_bytes(self, mount, offset):
         """(bytes, round trips) of opening x and reading 4 KiB there."""
-        self.service.clear_log()
-        data = pread(mount / "x", offset, 4096)
-        return data, round_trips(self.service.log, until=time.monotonic())
+        return self.round_trips_of(mount, lambda: pread(mount / "x", offset, 4096))
 
     def test_open_and_first_read_take_two_round_trips(self):
         self.service.latency = 0.1
         for offset in (0, 11 * MIB + 12288):
             for address in self.addresses("d/"):
-                with self.subTest(address, offset=offset), self.mount(address) as mount:
+                with self.subTest(address, offset=offset), self.mount(address, "stats=on") as mount:
                     self.assertEqual(os.listdir(mount.path), ["x"])
                     data, trips = self.first_bytes(mount, offset)
                     self.assertEqual(data, self.content[offset : offset + 4096])
                     self.assertLessEqual(trips, 2)
             for address in self.addresses("d/x.b2frame"):
-                with self.subTest(address, offset=offset), self.mount(address) as mount:
+                with self.subTest(address, offset=offset), self.mount(address, "stats=on") as mount:
                     data, trips = self.first_bytes(mount, offset)
                     self.assertEqual(data, self.content[offset : offset + 4096])
                     self.assertLessEqual(trips, 2)
@@ -195,7 +191,7 @@ class Objects(Served):
     def test_a_small_frame_takes_one_at_most(self):
         self.service.put("small/x.b2frame", self.packed(b"text\n" * 1000))
         self.service.latency = 0.1
-        with self.mount(self.web("small/")) as mount:
+        with self.mount(self.web("small/"), "stats=on") as mount:
             self.assertEqual(os.listdir(mount.path), ["x"])
             data, trips = self.first_bytes(mount, 0)
             self.assertEqual(data, (b"text\n" * 1000)[:4096])

@@ -12,6 +12,7 @@ import random
 import re
 import sys
 import tempfile
+import time
 import unittest
 import urllib.parse
 
@@ -22,7 +23,7 @@ from sparse_frames import make_sparse_frame
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
 
 # pylint: disable=wrong-import-position
-from object_service import ObjectService  # noqa: E402
+from object_service import ObjectService, round_trips  # noqa: E402
 from sigv4_check import Key  # noqa: E402
 
 KEY, SECRET = "AKIDOFTHESETESTS", "Secret/of+these=tests/0123456789abcdef"
@@ -177,6 +178,15 @@ class Served(Remote):
         ran = self.cframe(*arguments)
         self.assertEqual((ran.returncode, ran.stderr), (0, b""), arguments)
         return ran.stdout
+
+    def round_trips_of(self, mount, read):
+        """(What `read` returns, the round trips that it takes.) A request that is sent again because its answer is late,
+        as on a busy machine, is not one more. `mount`: with stats=on."""
+        hedges = mount.statistics()["server_hedges"]
+        self.service.clear_log()
+        data = read()
+        trips = round_trips(self.service.log, until=time.monotonic())
+        return data, trips - (mount.statistics()["server_hedges"] - hedges)
 
     def objects(self, pattern=""):
         """The requests for objects so far, without those for listings and, unless the pattern names it, for the index,
