@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -30,6 +31,7 @@ using frame::FrameWriter;
 using test::Bytes;
 
 constexpr std::int32_t kSmallChunk = 400;
+constexpr unsigned kChunks = 1000;
 
 class DeadSpaceTest : public ::testing::Test {
  protected:
@@ -53,12 +55,17 @@ class DeadSpaceTest : public ::testing::Test {
       expect_ok(writer->store(ChunkNumber{i}, chunk(static_cast<unsigned>(i))));
     expect_ok(writer->commit(Durability::ordered));
   }
-  /// Encodes a chunk whose stored length depends on `seed`.
-  static codec::EncodedChunk chunk(unsigned seed) {
-    codec::EncodeContext context;
-    auto made = codec::encode_chunk(context, codec::EncodeParameters(), plain(seed));
-    EXPECT_TRUE(made);
-    return std::move(*made);
+  /// Returns one of kChunks chunks; its stored length depends on `seed`. Each is encoded once.
+  static const codec::EncodedChunk& chunk(unsigned seed) {
+    static std::map<unsigned, codec::EncodedChunk> encoded;
+    const auto [found, is_new] = encoded.try_emplace(seed % kChunks);
+    if (is_new) {
+      codec::EncodeContext context;
+      auto made = codec::encode_chunk(context, codec::EncodeParameters(), plain(seed % kChunks));
+      EXPECT_TRUE(made);
+      if (made) found->second = std::move(*made);
+    }
+    return found->second;
   }
   static Bytes plain(unsigned seed) {
     std::mt19937 random(seed);
