@@ -135,21 +135,13 @@ bool PageDigests::has_any() const {
 }
 
 std::vector<std::uint8_t> encode_page(const PageDigests& chunks) {
-  const std::size_t count = chunks.chunk_count();
-  std::size_t digests = 0;
-  for (std::size_t chunk = 0; chunk < count; ++chunk)
-    digests += chunks.at(chunk).size();
-  std::vector<std::uint8_t> bytes(kCount + kCount * count + kDigest * digests);
-  store_le(bytes.data(), static_cast<std::uint32_t>(count));
-  std::uint8_t* counts = bytes.data() + kCount;
-  std::uint8_t* values = counts + kCount * count;
-  for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    store_le(counts, static_cast<std::uint32_t>(chunks.at(chunk).size()));
-    counts += kCount;
-    for (const std::uint64_t digest : chunks.at(chunk)) {
-      store_le(values, digest);
-      values += kDigest;
-    }
+  std::vector<std::uint8_t> bytes;
+  append_le(bytes, static_cast<std::uint32_t>(chunks.chunk_count()));
+  for (std::size_t chunk = 0; chunk < chunks.chunk_count(); ++chunk)
+    append_le(bytes, static_cast<std::uint32_t>(chunks.at(chunk).size()));
+  for (std::size_t chunk = 0; chunk < chunks.chunk_count(); ++chunk) {
+    for (const std::uint64_t digest : chunks.at(chunk))
+      append_le(bytes, digest);
   }
   return bytes;
 }

@@ -49,6 +49,17 @@ void SparseStates::add_files(Number state, const std::vector<std::int64_t>& numb
     first_[number] = state;
 }
 
+void SparseStates::forget_files(const std::vector<std::int64_t>& numbers) {
+  codec::MutexLock lock(mutex_);
+  for (const std::int64_t number : numbers)
+    first_.erase(number);
+}
+
+void SparseStates::reserve_dead(std::size_t count) {
+  codec::MutexLock lock(mutex_);
+  dead_.reserve(dead_.size() + count);
+}
+
 SparseStates::Number SparseStates::first_of(std::int64_t number) const {
   codec::MutexLock lock(mutex_);
   const auto found = first_.find(number);

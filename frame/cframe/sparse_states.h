@@ -64,8 +64,12 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
 
   /// Returns a new state. A state that is never committed does no harm.
   State begin_state();
-  /// Records that the frame has this state, for which the files of these numbers were written.
+  /// Records that the files of these numbers were written for this state.
   void add_files(Number state, const std::vector<std::int64_t>& numbers);
+  /// Called if the frame does not get that state.
+  void forget_files(const std::vector<std::int64_t>& numbers);
+  /// Takes the memory for the next `count` files of add_dead().
+  void reserve_dead(std::size_t count);
   /// Returns the state that the file was written for; 0: a state before the first writer.
   Number first_of(std::int64_t number) const;
   /// Queues files for removal. REQUIRES: the state that no longer refers to them is durable.

@@ -36,4 +36,10 @@ class Descriptor {
   OpenFile file_;
 };
 
+/// Shares an open file. If there is no memory for that, the file is closed.
+inline std::shared_ptr<const Descriptor> share_descriptor(ReadFileOps& files, OpenFile file) {
+  Descriptor owned(files, file);
+  return std::make_shared<const Descriptor>(std::move(owned));
+}
+
 }  // namespace cframefs::frame

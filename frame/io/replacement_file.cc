@@ -80,7 +80,7 @@ Result<void> ReplacementFile::make(mode_t mode) {
     fd = create_unread(*files_, dir_, temporary_, mode);
   }
   if (!fd) return Failure(fd.error());
-  file_ = std::make_shared<const Descriptor>(*files_, *fd);
+  file_ = share_descriptor(*files_, *fd);
   return {};
 }
 

@@ -260,7 +260,7 @@ Result<std::shared_ptr<const Container>> open_path(ReadFileOps& files, const std
   // O_NONBLOCK: opening a pipe would wait for its writer otherwise.
   const auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return Failure(fd.error());
-  auto file = std::make_shared<const Descriptor>(files, *fd);
+  auto file = share_descriptor(files, *fd);
   const auto status = files.status(*fd);
   if (!status) return Failure(status.error());
   if (S_ISREG(status->st_mode) && status->st_size == 0 && !is_frame_name(path))

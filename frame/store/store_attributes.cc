@@ -59,7 +59,7 @@ Result<std::shared_ptr<const Container>> StoreFiles::metadata_of(OpenFile direct
     const auto metadata = base_.open_at(directory, kMetadataFile, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (!metadata && metadata.error().sys != ENOENT) return Failure(metadata.error());
     if (metadata) {
-      auto file = std::make_shared<const Descriptor>(base_, *metadata);
+      auto file = share_descriptor(base_, *metadata);
       const auto status = base_.status(file->handle());
       const auto of_directory = base_.status(directory);
       if (!status || !of_directory) return Failure(status ? of_directory.error() : status.error());

@@ -136,7 +136,7 @@ Result<std::shared_ptr<const StoreFiles::Known>> StoreFiles::open_candidate(Open
   if (!fd && tells_no_store(fd.error())) return Found();
   if (!fd) return Failure(fd.error());
   auto known = std::make_shared<Known>();
-  known->file = std::make_shared<const Descriptor>(base_, *fd);
+  known->file = share_descriptor(base_, *fd);
   const auto holder = base_.status(*fd);
   if (!holder) return Failure(holder.error());
   if (!S_ISREG(holder->st_mode)) return Found();

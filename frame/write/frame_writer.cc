@@ -68,7 +68,7 @@ Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile 
                                                        const WriterOptions& options) {
   const auto fd = files.open_at(dir, path, O_PATH | O_NOFOLLOW);
   if (!fd) return Failure(fd.error());
-  return open(files, dir, path, std::make_shared<const Descriptor>(files, *fd), std::move(cache), options);
+  return open(files, dir, path, share_descriptor(files, *fd), std::move(cache), options);
 }
 
 Result<std::unique_ptr<FrameWriter>> FrameWriter::open(FileOps& files, OpenFile dir, const std::string& name,
@@ -100,7 +100,7 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
   if (!fd && fd.error().sys == EISDIR) {
     const auto directory = files_.reopen(frame, O_RDONLY | O_DIRECTORY);
     if (!directory) return Failure(directory.error());
-    directory_ = std::make_shared<const Descriptor>(files_, *directory);
+    directory_ = share_descriptor(files_, *directory);
     auto states = options_.sparse_registry ? options_.sparse_registry->states_of(files_, directory_)
                                            : std::make_shared<SparseStates>(files_, directory_);
     sparse_ = std::make_unique<SparseChunks>(files_, directory_->handle(), std::move(states));
@@ -108,7 +108,7 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
     fd = files_.open_at(*directory, kSparseIndexName, flags);
   }
   if (!fd) return Failure(fd.error());
-  file_ = std::make_shared<const Descriptor>(files_, *fd);
+  file_ = share_descriptor(files_, *fd);
   return {};
 }
 
@@ -362,6 +362,7 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
     }
   }
   if (auto same = check_unchanged(); !same) return same;
+  if (sparse_) sparse_->prepare_to_keep();
   auto placed = has_name_ ? replacement->publish() : replacement->drop_name();
   if (!placed) return placed;
   if (sparse_) sparse_->keep();

@@ -153,6 +153,7 @@ Result<std::uint64_t> SparseChunks::write(const FrameContainer& committed, const
   if (next_ + static_cast<std::int64_t>(pending.chunks().size()) > kLastNumber) numbers_loaded_ = false;
   if (auto loaded = load_numbers(committed); !loaded) return Failure(loaded.error());
   if (auto done = kill_replaced(committed, pending); !done) return Failure(done.error());
+  written_.reserve(pending.chunks().size());  // discard() removes each file that is made
   std::uint64_t written = 0;
   std::int64_t highest = -1;
   for (const auto& [chunk, encoded] : pending.chunks()) {
@@ -197,8 +198,12 @@ Result<std::uint64_t> SparseChunks::with_room_for_numbers(const FrameContainer& 
   return highest < 0 ? sum : std::max(sum, needed(highest));
 }
 
-void SparseChunks::keep() {
+void SparseChunks::prepare_to_keep() {
   states_->add_files(state_, written_);
+  states_->reserve_dead(obsolete_.size());
+}
+
+void SparseChunks::keep() noexcept {
   written_.clear();
   surplus_ = next_surplus_;
 }
@@ -228,6 +233,7 @@ Result<void> SparseChunks::remove_unreferenced(const FrameContainer& committed) 
 }
 
 void SparseChunks::discard() {
+  states_->forget_files(written_);
   remove(written_);
   written_.clear();
 }

@@ -43,8 +43,10 @@ class SparseChunks {
   /// Returns true if the last error was a failed sync.
   bool sync_failed() const { return sync_failed_; }
 
+  /// Called before the commit of the last write(): keep() then needs no memory.
+  void prepare_to_keep();
   /// The caller reports that the state of the last write() is committed.
-  void keep();
+  void keep() noexcept;
   /// The caller reports that this state is durable. Removes the files that it and earlier states dropped, unless a held
   /// state refers to them.
   void delete_obsolete();

@@ -78,7 +78,7 @@ codec::Result<NodeFiles::SharedFile> NodeFiles::open_file(Node& node, int flags)
   if (!held) return file;
   auto again = mount_.files.reopen(held->handle(), flags & ~O_CREAT);
   if (!again) return codec::Failure(again.error());
-  return std::make_shared<const frame::Descriptor>(mount_.files, *again);
+  return frame::share_descriptor(mount_.files, *again);
 }
 
 codec::Result<NodeFiles::SharedFile> NodeFiles::open_by_name(const Node& node, int flags) {

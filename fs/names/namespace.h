@@ -77,6 +77,7 @@ class Namespace {
     free,      // EEXIST if it is not
     replaced,  // another file has it
   };
+  class HiddenFrame;
   /// A node and the state of its file.
   struct VersionedNode {
     std::shared_ptr<Node> node;
@@ -135,7 +136,10 @@ class Namespace {
   codec::Result<void> replace_other_name(const Entry& from, const Entry& to, CommitPause* pause, const Entry& replaced,
                                          CommitPause* old_pause, std::shared_ptr<const void>& files)
       REQUIRES(mount_.changes, mount_.names);
+  // Lock files go with their frames.
   void move_lock(const Entry& from, const Entry& to);
+  void exchange_locks(const Entry& one, const Entry& other);
+  void remove_lock(const Entry& frame);
   /// Returns the nodes at these places that no program writes, with their states, for carry_versions() after a rename.
   std::vector<VersionedNode> capture_versions(const std::vector<Entry>& entries) const;
   /// Keeps the kernel's pages after a rename, which leaves the content unchanged.

@@ -10,6 +10,7 @@
 #include "frame/io/system_version.h"
 #include "frame/io/unread_file.h"
 #include "fs/names/namespace.h"
+#include "fs/util/no_memory.h"
 #include "fs/write/frame_defaults.h"
 
 namespace cframefs::fs {
@@ -25,13 +26,31 @@ bool may_be_one_file(const struct stat& made, const struct stat& named) {
          made.st_mtim.tv_sec == named.st_mtim.tv_sec && made.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
 }
 
+/// Removes a file on destruction unless it has got its name.
+class TemporaryFile {
+ public:
+  TemporaryFile(frame::FileOps& files, frame::OpenFile directory, const std::string& name)
+      : files_(files), directory_(directory), name_(&name) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (name_ != nullptr) try_in_memory([this] { static_cast<void>(files_.remove_at(directory_, *name_, false)); });
+  }
+  void has_name() { name_ = nullptr; }
+
+ private:
+  frame::FileOps& files_;
+  const frame::OpenFile directory_;
+  const std::string* name_;
+};
+
 }  // namespace
 
 codec::Result<CreatedFile> Namespace::create(NodeId parent, const std::string& name, int flags, mode_t mode,
                                              const Caller& caller, ChangePermit& permit) {
   auto entry = create_entry(parent, name, flags, mode, caller, permit);
   if (!entry) return codec::Failure(entry.error());
-  auto opened = open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  auto opened = or_no_memory([&] { return open_created(*entry, flags & ~(O_CREAT | O_EXCL | O_TRUNC)); });
   if (opened) {
     entry->attributes.attr_timeout = std::max(entry->attributes.attr_timeout, kCreatedTimeout);
     return CreatedFile{entry->attributes, std::move(*opened)};
@@ -63,7 +82,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   entry.status = file->entry.status;
   entry.file = std::move(file->file);
   entry.written = std::move(file->written);
-  auto attributes = lookups_.enter_created({parent, entry.name}, file->entry);
+  auto attributes = or_no_memory([&] { return lookups_.enter_created({parent, entry.name}, file->entry); });
   if (!attributes) {
     take_back(entry);
     return codec::Failure(attributes.error());
@@ -84,7 +103,8 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   constexpr mode_t kRights = 0777;
   auto fd = frame::create_unread(mount_.files, directory->handle(), temporary, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
-  auto file = std::make_shared<const frame::Descriptor>(mount_.files, *fd);
+  TemporaryFile unfinished(mount_.files, directory->handle(), temporary);
+  auto file = frame::share_descriptor(mount_.files, *fd);
   frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
   if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
   std::vector<std::uint8_t> image = frame::empty_frame(empty);
@@ -100,10 +120,8 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   // The frame gets its name once it is complete.
   const auto given = made ? frame::give_free_name(mount_.files, directory->handle(), temporary, name)
                           : codec::Result<frame::NameGiven>(codec::Failure(made.error()));
-  if (!given) {
-    static_cast<void>(mount_.files.remove_at(directory->handle(), temporary, false));
-    return codec::Failure(given.error());
-  }
+  if (!given) return codec::Failure(given.error());
+  unfinished.has_name();
   const auto named = mount_.files.status_at(directory->handle(), name);
   if (!named) return codec::Failure(named.error());
   if (named->st_ino != made->st_ino || named->st_dev != made->st_dev) {

@@ -6,6 +6,7 @@
 #include "frame/io/advisory_lock.h"
 #include "frame/io/free_name.h"
 #include "fs/names/namespace.h"
+#include "fs/util/no_memory.h"
 #include "fs/write/commit_pause.h"
 
 namespace cframefs::fs {
@@ -55,10 +56,14 @@ codec::Result<void> Namespace::remove_file(const Entry& entry) {
     codec::ExclusiveLock names(mount_.names);
     if (auto done = take_name(entry, pause.get(), files); !done) return done;
   }
-  if (entry.kind == EntryKind::frame) {
-    static_cast<void>(mount_.files.remove_at(entry.handle(), frame::side_car_path(entry.name()), false));
-  }
+  if (entry.kind == EntryKind::frame) remove_lock(entry);
   return {};
+}
+
+/// Removes the lock file of a frame.
+void Namespace::remove_lock(const Entry& frame) {
+  try_in_memory(
+      [&] { static_cast<void>(mount_.files.remove_at(frame.handle(), frame::side_car_path(frame.name()), false)); });
 }
 
 codec::Result<void> Namespace::take_name(const Entry& entry, CommitPause* pause, std::shared_ptr<const void>& files) {
@@ -67,9 +72,30 @@ codec::Result<void> Namespace::take_name(const Entry& entry, CommitPause* pause,
   if (!status) return codec::Failure(status.error());
   if (auto done = mount_.files.remove_at(entry.handle(), entry.name(), false); !done) return done;
   if (pause != nullptr) pause->unlinked();
-  mount_.nodes.remove(entry.place, status->st_nlink > 1);
+  until_there_is_memory([&] { mount_.nodes.remove(entry.place, status->st_nlink > 1); });
   return {};
 }
+
+/// Removes the files of a sparse frame that has a hidden name when the last program that has it open closes it.
+class Namespace::HiddenFrame {
+ public:
+  HiddenFrame(Namespace& names, HeldDirectory directory) : names_(names), directory_(std::move(directory)) {}
+  HiddenFrame(const HiddenFrame&) = delete;
+  HiddenFrame& operator=(const HiddenFrame&) = delete;
+  ~HiddenFrame() {
+    if (parent_) until_there_is_memory([this] { names_.remove_hidden(parent_, name_, *directory_); });
+  }
+  void has_name(HeldDirectory parent, std::string name) noexcept {
+    parent_ = std::move(parent);
+    name_ = std::move(name);
+  }
+
+ private:
+  Namespace& names_;
+  const HeldDirectory directory_;
+  HeldDirectory parent_;  // null: it has its own name
+  std::string name_;
+};
 
 /// Removes the name at once, and the files once no program has the frame open. Until then programs read and write them
 /// under a hidden name.
@@ -77,9 +103,15 @@ codec::Result<void> Namespace::take_sparse_name(const Entry& entry, CommitPause*
                                                 std::shared_ptr<const void>& files) {
   auto directory = mount_.tree.open_entry(entry.handle(), entry.name(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) return codec::Failure(directory.error());
+  // What follows the rename needs no memory: programs that have the frame open must not lose its files.
+  const auto hidden_frame = std::make_shared<HiddenFrame>(*this, *directory);
+  std::string hidden = entries_.temporary_name(NameMapper::suffix_of(entry.name()));
+  FrameLocation place{{}, hidden, hidden};
+  for (const auto& node : mount_.nodes.at_place(entry.place.directory, entry.place.name)) {
+    if (const auto open = open_frame_of(*node)) open->hold_until_close(hidden_frame);
+  }
   // Prefer the root of the source, where the hidden directory prevents no rmdir.
   HeldDirectory parent = mount_.tree.root();
-  const std::string hidden = entries_.temporary_name(NameMapper::suffix_of(entry.name()));
   if (!mount_.files.rename_at(entry.handle(), entry.name(), parent->handle(), hidden, 0)) {
     parent = entry.directory;
     auto renamed = mount_.files.rename_at(entry.handle(), entry.name(), parent->handle(), hidden, 0);
@@ -92,13 +124,11 @@ codec::Result<void> Namespace::take_sparse_name(const Entry& entry, CommitPause*
     static_cast<void>(frame::rename_to_free_name(mount_.files, parent->handle(), hidden, entry.handle(), entry.name()));
     return codec::stale("another entry has replaced it");
   }
-  if (pause != nullptr) pause->moved({parent, hidden, hidden});
-  files = std::shared_ptr<const void>(
-      this, [this, parent, hidden, directory = *directory](const void*) { remove_hidden(parent, hidden, *directory); });
-  for (const auto& node : mount_.nodes.at_place(entry.place.directory, entry.place.name)) {
-    if (const auto frame = open_frame_of(*node)) frame->hold_until_close(files);
-  }
-  mount_.nodes.remove(entry.place, false);
+  files = hidden_frame;
+  hidden_frame->has_name(parent, std::move(hidden));
+  place.directory = std::move(parent);
+  if (pause != nullptr) pause->moved(std::move(place));
+  until_there_is_memory([&] { mount_.nodes.remove(entry.place, false); });
   return {};
 }
 

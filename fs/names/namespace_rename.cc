@@ -7,6 +7,7 @@
 #include "frame/io/advisory_lock.h"
 #include "frame/io/free_name.h"
 #include "fs/names/namespace.h"
+#include "fs/util/no_memory.h"
 #include "fs/write/commit_pause.h"
 
 namespace cframefs::fs {
@@ -70,25 +71,28 @@ void Namespace::carry_versions(const std::vector<VersionedNode>& before) {
 
 codec::Result<void> Namespace::give_name(const Entry& from, const Entry& to, CommitPause* pause, NameUse use) {
   const std::vector<VersionedNode> same = capture_versions({from});
+  FrameLocation place = writers_.frame_place(to.directory, to.place);
   auto renamed = use == NameUse::free
                      ? frame::rename_to_free_name(mount_.files, from.handle(), from.name(), to.handle(), to.name())
                      : mount_.files.rename_at(from.handle(), from.name(), to.handle(), to.name(), 0);
   if (!renamed) return renamed;
-  if (pause != nullptr) pause->moved(writers_.frame_place(to.directory, to.place));
-  mount_.nodes.move(from.place, to.place);
-  carry_versions(same);
+  if (pause != nullptr) pause->moved(std::move(place));
+  until_there_is_memory([&] { mount_.nodes.move(from.place, to.place); });
+  try_in_memory([&] { carry_versions(same); });  // otherwise the kernel reads its pages again
   return {};
 }
 
 codec::Result<void> Namespace::exchange_names(const Entry& one, CommitPause* one_pause, const Entry& other,
                                               CommitPause* other_pause) {
   const std::vector<VersionedNode> same = capture_versions({one, other});
+  FrameLocation one_place = writers_.frame_place(one.directory, one.place);
+  FrameLocation other_place = writers_.frame_place(other.directory, other.place);
   auto done = mount_.files.rename_at(one.handle(), one.name(), other.handle(), other.name(), RENAME_EXCHANGE);
   if (!done) return done;
-  if (one_pause != nullptr) one_pause->moved(writers_.frame_place(other.directory, other.place));
-  if (other_pause != nullptr) other_pause->moved(writers_.frame_place(one.directory, one.place));
-  mount_.nodes.exchange(one.place, other.place);
-  carry_versions(same);
+  if (one_pause != nullptr) one_pause->moved(std::move(other_place));
+  if (other_pause != nullptr) other_pause->moved(std::move(one_place));
+  until_there_is_memory([&] { mount_.nodes.exchange(one.place, other.place); });
+  try_in_memory([&] { carry_versions(same); });
   return {};
 }
 
@@ -98,7 +102,9 @@ codec::Result<void> Namespace::replace_sparse(const Entry& from, CommitPause* pa
                                               CommitPause* old_pause, std::shared_ptr<const void>& files) {
   auto exchanged = exchange_names(from, pause, replaced, old_pause);
   if (exchanged) {
-    auto removed = take_name(Entry{from.place, from.directory, replaced.kind}, old_pause, files);
+    auto removed = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS {
+      return take_name(Entry{from.place, from.directory, replaced.kind}, old_pause, files);
+    });
     if (!removed) static_cast<void>(exchange_names(from, old_pause, replaced, pause));
     return removed;
   }
@@ -107,9 +113,9 @@ codec::Result<void> Namespace::replace_sparse(const Entry& from, CommitPause* pa
   const Entry aside{{replaced.place.directory, hidden}, replaced.directory, replaced.kind};
   if (auto moved = give_name(replaced, aside, old_pause, NameUse::free); !moved) return moved;
   const Entry to{replaced.place, replaced.directory, from.kind};
-  auto moved = give_name(from, to, pause, NameUse::free);
+  auto moved = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS { return give_name(from, to, pause, NameUse::free); });
   if (moved) {
-    moved = take_name(aside, old_pause, files);
+    moved = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS { return take_name(aside, old_pause, files); });
     if (moved) return moved;
     static_cast<void>(give_name(to, from, pause, NameUse::free));
   }
@@ -123,7 +129,7 @@ codec::Result<void> Namespace::replace_other_name(const Entry& from, const Entry
                                                   const Entry& replaced, CommitPause* old_pause,
                                                   std::shared_ptr<const void>& files) {
   if (auto given = give_name(from, to, pause, NameUse::free); !given) return given;
-  auto removed = take_name(replaced, old_pause, files);
+  auto removed = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS { return take_name(replaced, old_pause, files); });
   if (!removed) static_cast<void>(give_name(to, from, pause, NameUse::free));
   return removed;
 }
@@ -162,10 +168,8 @@ codec::Result<void> Namespace::move_entry(const Entry& from, const std::optional
   }
   if (auto done = move_name(from, replaced, to); !done) return done;
   const bool leaves_lock = !replaced || !(replaced->place == to.place) || from.kind == EntryKind::sparse_frame;
-  if (replaced && replaced->kind == EntryKind::frame && leaves_lock) {
-    static_cast<void>(mount_.files.remove_at(replaced->handle(), frame::side_car_path(replaced->name()), false));
-  }
-  if (is_container(from.kind)) move_lock(from, to);
+  if (replaced && replaced->kind == EntryKind::frame && leaves_lock) remove_lock(*replaced);
+  if (is_container(from.kind)) try_in_memory([&] { move_lock(from, to); });
   return {};
 }
 
@@ -194,15 +198,18 @@ codec::Result<void> Namespace::exchange(const Entry& one, const Entry& other) {
     codec::ExclusiveLock names(mount_.names);
     if (auto done = exchange_names(one, one_pause.get(), other, other_pause.get()); !done) return done;
   }
-  if (one.kind == EntryKind::frame && other.kind == EntryKind::frame) {
-    const std::string one_lock = frame::side_car_path(one.name());
-    const std::string other_lock = frame::side_car_path(other.name());
-    if (mount_.files.rename_at(one.handle(), one_lock, other.handle(), other_lock, RENAME_EXCHANGE)) return {};
-    if (!frame::rename_to_free_name(mount_.files, one.handle(), one_lock, other.handle(), other_lock)) {
-      static_cast<void>(frame::rename_to_free_name(mount_.files, other.handle(), other_lock, one.handle(), one_lock));
-    }
-  }
+  if (one.kind == EntryKind::frame && other.kind == EntryKind::frame)
+    try_in_memory([&] { exchange_locks(one, other); });
   return {};
+}
+
+void Namespace::exchange_locks(const Entry& one, const Entry& other) {
+  const std::string one_lock = frame::side_car_path(one.name());
+  const std::string other_lock = frame::side_car_path(other.name());
+  if (mount_.files.rename_at(one.handle(), one_lock, other.handle(), other_lock, RENAME_EXCHANGE)) return;
+  if (!frame::rename_to_free_name(mount_.files, one.handle(), one_lock, other.handle(), other_lock)) {
+    static_cast<void>(frame::rename_to_free_name(mount_.files, other.handle(), other_lock, one.handle(), one_lock));
+  }
 }
 
 }  // namespace cframefs::fs

@@ -89,7 +89,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_by_handle(NodeId node) {
     opens_handles_ = false;
     return HeldDirectory();
   }
-  auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto directory = frame::share_descriptor(files_, *fd);
   const auto known = nodes_.find(node);
   const auto status = files_.status(directory->handle());
   if (!status) return codec::Failure(status.error());
@@ -113,7 +113,7 @@ codec::Result<HeldDirectory> HeldDirectories::open_beneath(const frame::Descript
   auto fd = files_.open_at(parent.handle(), place.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!fd && leads_elsewhere(fd.error())) return codec::stale("the directory was moved or removed");
   if (!fd) return codec::Failure(fd.error());
-  auto directory = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto directory = frame::share_descriptor(files_, *fd);
   auto status = files_.status(directory->handle());
   if (!status) return codec::Failure(status.error());
   if (!place.node->is_at(*status)) return codec::stale("another directory has replaced it");

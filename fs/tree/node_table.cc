@@ -99,7 +99,7 @@ std::shared_ptr<Node> NodeTable::enter_again(NodeId id) {
 }
 
 void NodeTable::unplace(const Place& place, NodeId id) {
-  auto [begin, end] = by_place_.equal_range(std::pair(place.parent, place.name));
+  auto [begin, end] = by_place_.equal_range(std::pair(place.parent, std::string_view(place.name)));
   for (auto entry = begin; entry != end; ++entry) {
     if (entry->second == id) {
       by_place_.erase(entry);
@@ -198,49 +198,59 @@ void NodeTable::forget_key(NodeId id) {
   if (found != by_key_.end() && found->second == id) by_key_.erase(found);
 }
 
-std::vector<NodeId> NodeTable::detach(const DirEntry& from) {
-  std::vector<NodeId> lifted;
-  auto [begin, end] = by_place_.equal_range(std::pair(from.directory, from.name));
-  for (auto entry = begin; entry != end; ++entry)
-    lifted.push_back(entry->second);
-  by_place_.erase(begin, end);
-  for (const NodeId id : lifted) {
-    Place& place = places_.at(id);
+NodeTable::Moves NodeTable::moves_of(const DirEntry& from, const DirEntry& to) const {
+  Moves moves;
+  const auto [begin, end] = by_place_.equal_range(std::pair(from.directory, std::string_view(from.name)));
+  for (auto entry = begin; entry != end; ++entry) {
+    moves.nodes.emplace_back(entry->second, to);
+    moves.entries.emplace(std::pair(to.directory, to.name), entry->second);
+  }
+  return moves;
+}
+
+void NodeTable::make(Moves moves) noexcept {
+  for (auto& [node, to] : moves.nodes) {
+    Place& place = places_.at(node);
+    unplace(place, node);
+    place.parent = to.directory;
+    place.name = std::move(to.name);
+  }
+  by_place_.merge(moves.entries);
+}
+
+void NodeTable::detach(const Moves& moves) noexcept {
+  for (const auto& [node, to] : moves.nodes) {
+    Place& place = places_.at(node);
+    unplace(place, node);
     place.parent = 0;
     place.name.clear();
   }
-  return lifted;
-}
-
-void NodeTable::place_at(NodeId id, const DirEntry& to) {
-  Place& place = places_.at(id);
-  place.parent = to.directory;
-  place.name = to.name;
-  by_place_.emplace(std::pair(to.directory, to.name), id);
 }
 
 void NodeTable::move(const DirEntry& from, const DirEntry& to) {
   codec::MutexLock lock(mutex_);
-  for (const NodeId replaced : detach(to))
-    forget_key(replaced);
-  for (const NodeId moved : detach(from))
-    place_at(moved, to);
+  Moves moved = moves_of(from, to);
+  const Moves replaced = moves_of(to, {});
+  detach(replaced);
+  for (const auto& [node, nowhere] : replaced.nodes)
+    forget_key(node);
+  make(std::move(moved));
 }
 
 void NodeTable::exchange(const DirEntry& one, const DirEntry& other) {
   codec::MutexLock lock(mutex_);
-  const std::vector<NodeId> from_one = detach(one);
-  const std::vector<NodeId> from_other = detach(other);
-  for (const NodeId id : from_one)
-    place_at(id, other);
-  for (const NodeId id : from_other)
-    place_at(id, one);
+  Moves from_one = moves_of(one, other);
+  Moves from_other = moves_of(other, one);
+  make(std::move(from_one));
+  make(std::move(from_other));
 }
 
 void NodeTable::remove(const DirEntry& place, bool other_names) {
   codec::MutexLock lock(mutex_);
-  for (const NodeId id : detach(place)) {
-    if (!other_names) forget_key(id);
+  const Moves gone = moves_of(place, {});
+  detach(gone);
+  for (const auto& [node, nowhere] : gone.nodes) {
+    if (!other_names) forget_key(node);
   }
 }
 

@@ -148,6 +148,8 @@ class NodeTable {
   /// Returns the inode number to show for a file that has no node.
   std::uint64_t number_for(std::uint64_t device, std::uint64_t inode);
 
+  // These three change nothing if there is no memory.
+
   /// Moves the nodes at `from` to `to`. Nodes that were at `to` lose their place.
   void move(const DirEntry& from, const DirEntry& to);
   /// Exchanges the nodes of two entries.
@@ -176,13 +178,21 @@ class NodeTable {
     }
   };
 
+  using ByPlace = std::multimap<std::pair<NodeId, std::string>, NodeId, PlaceOrder>;
+
   static Key key_of(const Node& node);
   std::uint64_t free_number(std::uint64_t device, std::uint64_t inode) REQUIRES(mutex_);
   std::shared_ptr<Node> enter_new(const Key& key, const DirEntry& at, const EntryStat& probe) REQUIRES(mutex_);
   void unplace(const Place& place, NodeId id) REQUIRES(mutex_);
-  void place_at(NodeId id, const DirEntry& to) REQUIRES(mutex_);
-  /// Removes the nodes at a place from it and returns them; they have no place then.
-  std::vector<NodeId> detach(const DirEntry& from) REQUIRES(mutex_);
+  /// Changes of the places of nodes, with the memory that they need.
+  struct Moves {
+    std::vector<std::pair<NodeId, DirEntry>> nodes;
+    ByPlace entries;
+  };
+  Moves moves_of(const DirEntry& from, const DirEntry& to) const REQUIRES(mutex_);
+  void make(Moves moves) noexcept REQUIRES(mutex_);
+  /// Removes the nodes from their places.
+  void detach(const Moves& moves) noexcept REQUIRES(mutex_);
   void forget_key(NodeId id) REQUIRES(mutex_);
   /// Returns true once if most of the nodes are gone.
   bool take_shrunk() REQUIRES(mutex_);
@@ -196,7 +206,7 @@ class NodeTable {
   std::size_t most_ GUARDED_BY(mutex_) = 0;  // the most nodes since take_shrunk() was true
   std::unordered_map<NodeId, Place> places_ GUARDED_BY(mutex_);
   std::map<Key, NodeId> by_key_ GUARDED_BY(mutex_);
-  std::multimap<std::pair<NodeId, std::string>, NodeId, PlaceOrder> by_place_ GUARDED_BY(mutex_);
+  ByPlace by_place_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cframefs::fs

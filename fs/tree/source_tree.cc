@@ -108,7 +108,7 @@ codec::Result<void> SourceTree::open(const std::string& remote_root) {
   }
   auto fd = files_.open_named(root_path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd) return of(fd.error(), root_path_);
-  auto opened = std::make_shared<const frame::Descriptor>(files_, *fd);
+  auto opened = frame::share_descriptor(files_, *fd);
   auto status = files_.status(opened->handle());
   if (!status) return of(status.error(), root_path_);
   const bool is_directory = S_ISDIR(status->st_mode);
@@ -131,7 +131,7 @@ codec::Result<void> SourceTree::open(const std::string& remote_root) {
   root_path_.resize(slash == 0 ? 1 : slash);
   auto directory = files_.open_named(root_path_, O_RDONLY | O_DIRECTORY);
   if (!directory) return of(directory.error(), root_path_);
-  root_ = std::make_shared<const frame::Descriptor>(files_, *directory);
+  root_ = frame::share_descriptor(files_, *directory);
   links_.open(root_);
   return {};
 }
@@ -229,7 +229,7 @@ codec::Result<frame::OpenFile> SourceTree::open_to_look(frame::OpenFile director
 codec::Result<bool> SourceTree::is_packed_array(frame::OpenFile directory, const std::string& name) const {
   auto fd = open_to_look(directory, name);
   if (!fd) return is_refused(fd.error()) ? codec::Result<bool>(false) : codec::Failure(fd.error());
-  const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  const auto file = frame::share_descriptor(files_, *fd);
   const auto container = frame::open_container(files_, file, nullptr, frame_begin());
   if (!container) {
     return tells_of_the_file(container.error()) ? codec::Result<bool>(false) : codec::Failure(container.error());
@@ -305,7 +305,7 @@ codec::Result<EntryStat> SourceTree::probe_container(frame::OpenFile directory, 
     probe.damage = fd.error();
     return probe;
   }
-  const auto file = std::make_shared<const frame::Descriptor>(files_, *fd);
+  const auto file = frame::share_descriptor(files_, *fd);
   auto opened = files_.status(file->handle());
   if (!opened) return of(opened.error(), name);
   // The result for another file must not be stored as this one's.
@@ -439,7 +439,7 @@ codec::Result<std::shared_ptr<const frame::Descriptor>> SourceTree::open_entry(f
                                                                                int flags) const {
   auto fd = files_.open_at(directory, name, flags | kNeverWait);
   if (!fd) return of(fd.error(), name);
-  return std::make_shared<const frame::Descriptor>(files_, *fd);
+  return frame::share_descriptor(files_, *fd);
 }
 
 codec::Result<frame::FileVersion> SourceTree::identity(frame::OpenFile file, EntryKind kind) const {

@@ -126,7 +126,7 @@ CommitPause::CommitPause(std::shared_ptr<WriteBack> file) : file_(std::move(file
 
 CommitPause::~CommitPause() {
   codec::MutexLock lock(file_->mutex_);
-  file_->refresh_identity(was_right_);
+  until_there_is_memory([this]() NO_THREAD_SAFETY_ANALYSIS { file_->refresh_identity(was_right_); });
   file_->end_change();
 }
 
@@ -139,8 +139,8 @@ void CommitPause::wait(WriteBack& file) {
 }
 
 void CommitPause::moved(FrameLocation place) {
+  until_there_is_memory([&] { file_->writer_->moved(place.directory->handle(), place.name); });
   file_->place_ = std::move(place);
-  file_->writer_->moved(file_->place_.directory->handle(), file_->place_.name);
 }
 
 void CommitPause::unlinked() {

@@ -71,11 +71,13 @@ codec::Result<bool> WriteBack::zero(std::uint64_t at, std::uint64_t length) {
     if (!chunk) return codec::Failure(chunk.error());
     note_dirty();
   }
+  // A run may lack memory; there is one at most.
+  for (const ZeroedPart& part : parts) {
+    if (part.is_run) dirty_.put_zeros(part.first, part.behind);
+  }
   for (const ZeroedPart& part : parts) {
     dirty_.touch(part.at);
-    if (part.is_run) {
-      dirty_.put_zeros(part.first, part.behind);
-    } else {
+    if (!part.is_run) {
       const std::uint64_t from = part.at % chunksize;
       const auto hole = dirty_.to_change(part.first).bytes().subspan(from, part.end - part.at);
       std::fill(hole.begin(), hole.end(), std::uint8_t{0});

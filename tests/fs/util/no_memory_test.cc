@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/frame_builder.h"
 
 namespace {
 
@@ -285,6 +287,97 @@ TEST_F(NoMemory, TheCloseThatCompacts) {
   ASSERT_TRUE(close(std::move(handle)));
   remount();
   EXPECT_EQ(content("x"), expected);
+}
+
+class NoMemoryForNames : public NoMemory {
+ protected:
+  void put_sparse(const std::string& name, char letter) {
+    const std::filesystem::path directory = directory_.path() / (name + ".b2frame");
+    std::filesystem::remove_all(directory);
+    std::filesystem::create_directory(directory);
+    for (const auto& [part, bytes] : test::sparse_frame(test::Bytes(9000, static_cast<std::uint8_t>(letter)), 4096))
+      directory_.write(name + ".b2frame/" + part, bytes);
+  }
+  void put(const std::string& name, char letter, bool is_sparse) {
+    if (is_sparse) return put_sparse(name, letter);
+    std::filesystem::remove_all(directory_.path() / (name + ".b2frame"));
+    directory_.write(name + ".b2frame",
+                     test::plain_frame(test::Bytes(9000, static_cast<std::uint8_t>(letter)), 4096).build());
+  }
+  void try_renames(bool from_sparse, bool to_sparse) {
+    using Names = std::vector<std::string>;
+    const auto prepare = [&] {
+      put("a", 'a', from_sparse);
+      put("b", 'b', to_sparse);
+      remount();
+    };
+    prepare();
+    with_each_failure([&] { return filesystem_->names().rename(kRootNode, "a", kRootNode, "b", 0); },
+                      [&](bool done) {
+                        ASSERT_EQ(on_disk(), done ? Names({"b.b2frame"}) : Names({"a.b2frame", "b.b2frame"}));
+                        ASSERT_EQ(content("b"), std::string(9000, done ? 'a' : 'b'));
+                        ASSERT_EQ(done ? std::string(9000, 'a') : content("a"), std::string(9000, 'a'));
+                        prepare();
+                      });
+  }
+};
+
+TEST_F(NoMemoryForNames, AFrameReplacesASparseOneOrBothStay) {
+  try_renames(false, true);
+}
+
+TEST_F(NoMemoryForNames, ASparseFrameReplacesAnotherOrBothStay) {
+  try_renames(true, false);
+}
+
+TEST_F(NoMemoryForNames, ASparseFrameThatIsRemovedStaysReadable) {
+  put_sparse("s", 's');
+  remount();
+  auto handle = open("s");
+  ASSERT_NE(handle, nullptr);
+  with_each_failure([&] { return filesystem_->names().remove(kRootNode, "s", false); },
+                    [&](bool done) {
+                      ASSERT_EQ(read(*handle), std::string(9000, 's'));
+                      ASSERT_EQ(done ? std::string(9000, 's') : content("s"), std::string(9000, 's'));
+                      ASSERT_TRUE(close(std::move(handle)));
+                      ASSERT_EQ(on_disk().empty(), done);
+                      put_sparse("s", 's');
+                      remount();
+                      handle = open("s");
+                      ASSERT_NE(handle, nullptr);
+                    });
+  ASSERT_NE(handle, nullptr);  // null after a failure above
+  ASSERT_TRUE(close(std::move(handle)));
+}
+
+// The chunk files of a commit were removed if there was no memory for what the writer knows of them, though the frame
+// had them already.
+TEST_F(NoMemoryForNames, CommitsOfASparseFrame) {
+  put_sparse("s", 's');
+  remount();
+  std::string expected(9000, 's');
+  char letter = 'a';
+  auto handle = open("s");
+  ASSERT_NE(handle, nullptr);
+  const auto change = [&] {
+    letter = letter == 'z' ? 'a' : static_cast<char>(letter + 1);
+    expected.replace(3000, 3000, 3000, letter);
+    ASSERT_TRUE(write(*handle, 3000, std::string(3000, letter)));
+  };
+  change();
+  with_each_failure([&] { return filesystem_->files().flush(*handle); },
+                    [&](bool /*done*/) {
+                      ASSERT_TRUE(filesystem_->files().flush(*handle));
+                      ASSERT_EQ(content("s"), expected);
+                      ASSERT_TRUE(close(std::move(handle)));
+                      remount();
+                      ASSERT_EQ(content("s"), expected);
+                      handle = open("s");
+                      ASSERT_NE(handle, nullptr);
+                      change();
+                    });
+  ASSERT_NE(handle, nullptr);  // null after a failure above
+  ASSERT_TRUE(close(std::move(handle)));
 }
 
 }  // namespace
