@@ -57,7 +57,8 @@ void SparseStates::forget_files(const std::vector<std::int64_t>& numbers) {
 
 void SparseStates::reserve_dead(std::size_t count) {
   codec::MutexLock lock(mutex_);
-  dead_.reserve(dead_.size() + count);
+  const std::size_t wanted = dead_.size() + count;
+  if (wanted > dead_.capacity()) dead_.reserve(std::max(wanted, 2 * dead_.capacity()));
 }
 
 SparseStates::Number SparseStates::first_of(std::int64_t number) const {

@@ -128,8 +128,7 @@ class Namespace {
   /// rename(2). `use`: of the new name.
   codec::Result<void> give_name(const Entry& from, const Entry& to, CommitPause* pause, NameUse use)
       REQUIRES(mount_.changes, mount_.names);
-  /// For entries of which one is a sparse frame: rename(2) does not put a directory in place of a file, nor the
-  /// reverse.
+  /// Replaces an entry if one of the two is a sparse frame: rename(2) fails if one is a directory and the other a file.
   codec::Result<void> replace_sparse(const Entry& from, CommitPause* pause, const Entry& replaced,
                                      CommitPause* old_pause, std::shared_ptr<const void>& files)
       REQUIRES(mount_.changes, mount_.names);

@@ -371,7 +371,7 @@ class FailingOperations : public ::testing::TestWithParam<std::tuple<Operation, 
     }
     return states;
   }
-  /// The same for a frame on disk.
+  /// What a mount shows of a frame that is on disk.
   static std::string stored(const std::filesystem::path& path, frame::ArrayForm form) {
     const auto opened = frame::open_path(frame::system_files(), path, nullptr);
     if (!opened) return "not opened: " + opened.error().reason;

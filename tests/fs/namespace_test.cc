@@ -238,7 +238,7 @@ TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   EXPECT_EQ(node_of("a"), 0U);
 }
 
-// rename(2) does not put a file in place of the directory of a sparse frame, nor the reverse.
+// A sparse frame is a directory: rename(2) fails if one of the two entries is a directory and the other a file.
 TEST_F(NamespaceTest, ARenameOverASparseFrameNeverFreesTheName) {
   for (const bool is_moved : {false, true}) {
     SCOPED_TRACE(is_moved);
