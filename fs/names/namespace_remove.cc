@@ -76,14 +76,15 @@ codec::Result<void> Namespace::take_name(const Entry& entry, CommitPause* pause,
   return {};
 }
 
-/// Removes the files of a sparse frame that has a hidden name when the last program that has it open closes it.
+/// Removes the files of a sparse frame that has a hidden name when the last program that has it open closes it. Without
+/// the memory to list them they stay hidden, as after the daemon was killed.
 class Namespace::HiddenFrame {
  public:
   HiddenFrame(Namespace& names, HeldDirectory directory) : names_(names), directory_(std::move(directory)) {}
   HiddenFrame(const HiddenFrame&) = delete;
   HiddenFrame& operator=(const HiddenFrame&) = delete;
   ~HiddenFrame() {
-    if (parent_) until_there_is_memory([this] { names_.remove_hidden(parent_, name_, *directory_); });
+    if (parent_) try_for_a_second([this] { names_.remove_hidden(parent_, name_, *directory_); });
   }
   void has_name(HeldDirectory parent, std::string name) noexcept {
     parent_ = std::move(parent);

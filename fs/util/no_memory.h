@@ -41,11 +41,24 @@ bool try_in_memory(const Work& work) noexcept {
   return false;
 }
 
-/// Runs `work` until no allocation fails, with pauses of 10 ms. For short work that may run twice.
+/// Pause between two attempts of work that lacked memory.
+inline constexpr std::chrono::milliseconds kMemoryPause{10};
+
+/// Runs `work` until no allocation fails, with pauses of kMemoryPause. For short work that may run twice.
 template <class Work>
 void until_there_is_memory(const Work& work) noexcept {
   while (!try_in_memory(work))
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(kMemoryPause);
+}
+
+/// As until_there_is_memory(), for work that may be left undone: gives up after about a second, and returns false.
+template <class Work>
+bool try_for_a_second(const Work& work) noexcept {
+  for (int left = std::chrono::seconds(1) / kMemoryPause;; --left) {
+    if (try_in_memory(work)) return true;
+    if (left == 0) return false;
+    std::this_thread::sleep_for(kMemoryPause);
+  }
 }
 
 }  // namespace cframefs::fs

@@ -259,6 +259,26 @@ TEST_F(NamespaceTest, ARenameOverASparseFrameNeverFreesTheName) {
   }
 }
 
+// A sparse frame has any number of chunk files, so that there may be no memory to list them for a long time. The thread
+// that closed the frame last waited as long.
+TEST_F(NamespaceTest, WithoutMemoryForTheirListTheFilesOfARemovedSparseFrameStayHidden) {
+  for (const bool lacks_memory : {false, true}) {
+    SCOPED_TRACE(lacks_memory);
+    std::filesystem::create_directory(directory_.path() / "s.b2frame");
+    for (const auto& [part, bytes] : test::sparse_frame(test::Bytes(100, 's'), 100))
+      directory_.write("s.b2frame/" + part, bytes);
+    auto handle = open("s");
+    ASSERT_NE(handle, nullptr);
+    ASSERT_TRUE(filesystem_->names().remove(kRootNode, "s", false));
+    disk_.lists_lack_memory = lacks_memory;
+    EXPECT_EQ(read(*handle), std::string(100, 's'));
+    EXPECT_TRUE(close(std::move(handle)));
+    disk_.lists_lack_memory = false;
+    EXPECT_EQ(on_disk().size(), lacks_memory ? 1 : 0);
+    EXPECT_EQ(node_of("s"), 0U);
+  }
+}
+
 // A look-up had seen the file under its old name, and put its node back there when it had another one already: the next
 // rename then took the node's place from it, and the name led to a second writer of the same frame.
 TEST_F(NamespaceTest, ALookUpDuringARenameDoesNotTakeTheNodeBack) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -122,6 +123,11 @@ class FaultyDisk final : public test::ForwardingFiles {
     ++flushes;
     return flush_error != 0 ? codec::io_error(flush_error, "close") : ForwardingFiles::flush(file);
   }
+  codec::Result<std::vector<frame::DirectoryEntry>> list(frame::OpenFile directory) override {
+    if (lists_lack_memory) throw std::bad_alloc();
+    return ForwardingFiles::list(directory);
+  }
+  std::atomic<bool> lists_lack_memory{false};
   std::atomic<bool> keeps_changing{false};  // every file, as far as its stamps tell
   std::atomic<int> flush_error{0};          // what the filesystem tells at close alone
   std::atomic<Gate*> read_gate{nullptr};
