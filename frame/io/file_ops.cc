@@ -338,8 +338,11 @@ class SystemFiles final : public FileOps {
   }
 
   Result<void> link_at(OpenFile file, OpenFile to_dir, const std::string& to) override {
-    return with_parent<void>(to_dir, to, "link", [&](int directory, const char* name) {
-      // AT_EMPTY_PATH would require CAP_DAC_READ_SEARCH.
+    return with_parent<void>(to_dir, to, "link", [&](int directory, const char* name) -> Result<void> {
+      // The shorter way. Before Linux 6.10, and for a file that was opened with other credentials, it requires
+      // CAP_DAC_READ_SEARCH, and fails with ENOENT without.
+      if (::linkat(file.value, "", directory, name, AT_EMPTY_PATH) == 0) return {};
+      if (errno != ENOENT) return io_error(errno, "link");
       return answer("link", ::linkat(AT_FDCWD, link_of(file).c_str(), directory, name, AT_SYMLINK_FOLLOW));
     });
   }

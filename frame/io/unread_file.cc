@@ -14,4 +14,10 @@ Result<OpenFile> create_unread(FileOps& files, OpenFile dir, const std::string& 
   return files.create_at(dir, path, O_RDWR | O_EXCL, mode);
 }
 
+Result<OpenFile> create_unread_unnamed(FileOps& files, OpenFile dir, mode_t mode) {
+  auto made = files.create_at(dir, ".", O_RDWR | O_TMPFILE | O_NOATIME, mode);
+  if (made || made.error().sys != EPERM) return made;
+  return files.create_at(dir, ".", O_RDWR | O_TMPFILE, mode);
+}
+
 }  // namespace cframefs::frame

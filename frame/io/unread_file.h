@@ -13,5 +13,7 @@ namespace cframefs::frame {
 
 /// Creates a file, open for reading and writing; the name must not exist. The caller closes it.
 Result<OpenFile> create_unread(FileOps& files, OpenFile dir, const std::string& path, mode_t mode);
+/// The same for a file in `dir` without a name (O_TMPFILE), which many filesystems do not support.
+Result<OpenFile> create_unread_unnamed(FileOps& files, OpenFile dir, mode_t mode);
 
 }  // namespace cframefs::frame

@@ -73,6 +73,12 @@ class Namespace {
     std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr if it is no frame
     NewContent written = {};                        // of a frame
   };
+  /// A new file that has its name.
+  struct PublishedFile {
+    std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing
+    struct stat made = {};                          // before it had its name
+    bool has_stale_file = false;                    // what is written to `file` may not show under the name
+  };
   enum class NameUse : std::uint8_t {
     free,      // EEXIST if it is not
     replaced,  // another file has it
@@ -90,6 +96,17 @@ class Namespace {
                                        const Caller& caller, ChangePermit& permit) EXCLUDES(mount_.changes);
   codec::Result<NewFile> create_frame(const HeldDirectory& directory, const std::string& name, mode_t mode)
       REQUIRES(mount_.changes);
+  /// Creates a file with this content, which gets its name once it is complete. EEXIST: the name is taken.
+  codec::Result<PublishedFile> publish(const HeldDirectory& directory, const std::string& name, mode_t mode,
+                                       codec::ByteView content) REQUIRES(mount_.changes);
+  /// As publish(), without a name until then. Fails on filesystems without unnamed files or without links.
+  codec::Result<PublishedFile> publish_unnamed(const HeldDirectory& directory, const std::string& name, mode_t mode,
+                                               codec::ByteView content);
+  /// As publish(), with a temporary name until then.
+  codec::Result<PublishedFile> publish_temporary(const HeldDirectory& directory, const std::string& name, mode_t mode,
+                                                 codec::ByteView content);
+  /// Writes a new file, and sets the bits of `mode` that a write clears. Returns its status.
+  codec::Result<struct stat> fill(frame::OpenFile file, mode_t mode, codec::ByteView content);
   codec::Result<NewFile> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);
   /// Returns the mode with which as_caller() creates an entry in the directory: without the bits of the caller's umask
   /// if the thread cannot have that umask, unless there is a default ACL.
@@ -151,6 +168,7 @@ class Namespace {
   OpenFiles& files_;
   Lookups lookups_;
   Entries entries_;
+  bool has_unnamed_files_ = true;  // false once the source has refused one; under MountContext::changes
 };
 
 }  // namespace cframefs::fs

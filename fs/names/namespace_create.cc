@@ -17,6 +17,7 @@ namespace cframefs::fs {
 namespace {
 
 constexpr const char* kDefaultAcl = "system.posix_acl_default";
+constexpr mode_t kRights = 0777;
 
 /// Returns whether a created file may be shown with another inode number under its name than by the descriptor that was
 /// opened under its temporary name, as sshfs does after a link. The caller of create() has the rights to both.
@@ -99,39 +100,72 @@ mode_t Namespace::mode_for_new(const HeldDirectory& directory, mode_t mode, cons
 
 codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& directory, const std::string& name,
                                                           mode_t mode) {
+  frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
+  if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
+  std::vector<std::uint8_t> image = frame::empty_frame(empty);
+  auto given = publish(directory, name, mode, image);
+  if (!given) return codec::Failure(given.error());
+  auto& [file, made, is_stale] = *given;
+  const auto named = mount_.files.status_at(directory->handle(), name);
+  if (!named) return codec::Failure(named.error());
+  if (named->st_ino != made.st_ino || named->st_dev != made.st_dev) {
+    if (!may_be_one_file(made, *named)) return codec::stale("another file has taken its name");
+    file.reset();
+  }
+  if (is_stale) file.reset();
+  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
+                 NewContent{std::move(image), frame::version_of(made)}};
+}
+
+codec::Result<Namespace::PublishedFile> Namespace::publish(const HeldDirectory& directory, const std::string& name,
+                                                           mode_t mode, codec::ByteView content) {
+  if (has_unnamed_files_) {
+    auto given = publish_unnamed(directory, name, mode, content);
+    if (given || given.error().sys == EEXIST) return given;
+  }
+  auto given = publish_temporary(directory, name, mode, content);
+  if (given) has_unnamed_files_ = false;
+  return given;
+}
+
+codec::Result<Namespace::PublishedFile> Namespace::publish_unnamed(const HeldDirectory& directory,
+                                                                   const std::string& name, mode_t mode,
+                                                                   codec::ByteView content) {
+  auto fd = frame::create_unread_unnamed(mount_.files, directory->handle(), mode & kRights);
+  if (!fd) return codec::Failure(fd.error());
+  auto file = frame::share_descriptor(mount_.files, *fd);
+  const auto made = fill(file->handle(), mode, content);
+  if (!made) return codec::Failure(made.error());
+  if (auto linked = mount_.files.link_at(file->handle(), directory->handle(), name); !linked)
+    return codec::Failure(linked.error());
+  return PublishedFile{std::move(file), *made, false};
+}
+
+codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldDirectory& directory,
+                                                                     const std::string& name, mode_t mode,
+                                                                     codec::ByteView content) {
   const std::string temporary = entries_.temporary_name(NameMapper::suffix_of(name));
-  constexpr mode_t kRights = 0777;
   auto fd = frame::create_unread(mount_.files, directory->handle(), temporary, mode & kRights);
   if (!fd) return codec::Failure(fd.error());
   TemporaryFile unfinished(mount_.files, directory->handle(), temporary);
   auto file = frame::share_descriptor(mount_.files, *fd);
-  frame::NewFrame empty = placeholder_params(mount_.options.new_frames);
-  if (NameMapper::has_array_suffix(name)) empty.metalayers.push_back(frame::file_bytes_layer());
-  std::vector<std::uint8_t> image = frame::empty_frame(empty);
-  auto done = mount_.files.pwrite(file->handle(), image, frame::FileOffset{0});
-  if (done && (mode & ~kRights) != 0) {
-    // Set these bits after the write, which would have cleared them.
-    const auto made = mount_.files.status(file->handle());
-    done = made ? mount_.files.change_mode(file->handle(), (made->st_mode & kRights) | (mode & ~kRights))
-                : codec::Failure(made.error());
-  }
-  // No other program changes the file before it has its name.
-  const auto made = done ? mount_.files.status(file->handle()) : codec::Failure(done.error());
-  // The frame gets its name once it is complete.
-  const auto given = made ? frame::give_free_name(mount_.files, directory->handle(), temporary, name)
-                          : codec::Result<frame::NameGiven>(codec::Failure(made.error()));
+  const auto made = fill(file->handle(), mode, content);
+  if (!made) return codec::Failure(made.error());
+  const auto given = frame::give_free_name(mount_.files, directory->handle(), temporary, name);
   if (!given) return codec::Failure(given.error());
   unfinished.has_name();
-  const auto named = mount_.files.status_at(directory->handle(), name);
-  if (!named) return codec::Failure(named.error());
-  if (named->st_ino != made->st_ino || named->st_dev != made->st_dev) {
-    if (!may_be_one_file(*made, *named)) return codec::stale("another file has taken its name");
-    file.reset();
-  }
-  // What is written through this descriptor may not show in what the name shows, as on bindfs: open the name.
-  if (*given == frame::NameGiven::by_link) file.reset();
-  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
-                 NewContent{std::move(image), frame::version_of(*made)}};
+  // After a link FUSE filesystems may show the name as another file, as bindfs does: the caller opens the name.
+  return PublishedFile{std::move(file), *made, *given == frame::NameGiven::by_link};
+}
+
+codec::Result<struct stat> Namespace::fill(frame::OpenFile file, mode_t mode, codec::ByteView content) {
+  if (auto done = mount_.files.pwrite(file, content, frame::FileOffset{0}); !done) return codec::Failure(done.error());
+  const auto made = mount_.files.status(file);
+  if (!made || (mode & ~kRights) == 0) return made;
+  // Set these bits after the write, which would have cleared them.
+  if (auto done = mount_.files.change_mode(file, (made->st_mode & kRights) | (mode & ~kRights)); !done)
+    return codec::Failure(done.error());
+  return mount_.files.status(file);
 }
 
 codec::Result<Namespace::NewFile> Namespace::create_plain(const HeldDirectory& directory, const std::string& name,

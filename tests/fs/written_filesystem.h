@@ -83,6 +83,10 @@ class FaultyDisk final : public test::ForwardingFiles {
     if (after_rename) after_rename();
     return renamed;
   }
+  codec::Result<void> link_at(frame::OpenFile file, frame::OpenFile to_dir, const std::string& to) override {
+    note(Event::named);
+    return ForwardingFiles::link_at(file, to_dir, to);
+  }
   /// Since the last call.
   std::vector<Event> take_events() {
     codec::MutexLock lock(mutex_);

@@ -178,6 +178,20 @@ TEST_P(FileOpsWriteTest, DirectoriesPipesAndLinksAreMade) {
   EXPECT_FALSE(std::filesystem::exists(temp_.path() / "beside"));
 }
 
+TEST_P(FileOpsWriteTest, AFileWithoutANameGetsOneOnce) {
+  const auto made = files_.create_at(dir(), ".", O_RDWR | O_TMPFILE, 0640);
+  if (!made) {  // the temporary directory's filesystem may have none
+    EXPECT_EQ(error_of(made), EOPNOTSUPP);
+    return;
+  }
+  const Descriptor file(files_, *made);
+  EXPECT_EQ(error_of(files_.link_at(file.handle(), dir(), "file")), EEXIST);
+  EXPECT_EQ(error_of(files_.link_at(file.handle(), dir(), "named")), 0);
+  EXPECT_EQ(files_.status_at(dir(), "named")->st_ino, files_.status(file.handle())->st_ino);
+  EXPECT_EQ(std::filesystem::hard_link_count(inside() / "named"), 1U);
+  EXPECT_NE(error_of(files_.create_at(dir(), "up", O_RDWR | O_TMPFILE, 0640)), 0);
+}
+
 TEST_P(FileOpsWriteTest, ModeOwnerAndTimesAreSetOnTheEntryItself) {
   EXPECT_EQ(error_of(files_.change_mode(entry("file").handle(), 0604)), 0);
   EXPECT_EQ(files_.status_at(dir(), "file")->st_mode & 07777, 0604U);
