@@ -259,6 +259,11 @@ def is_sanitized():
     return b"__asan_init" in pathlib.Path(CFRAMEFS).read_bytes()
 
 
+def large_directory():
+    """The number of entries of a large directory: 10,000. Fewer where a sanitizer takes several times as long for each."""
+    return 2_000 if is_sanitized() else 10_000
+
+
 def landlock_version():
     landlock_create_ruleset = 444
     return ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, 1)
