@@ -113,8 +113,9 @@ class Namespace {
   mode_t mode_for_new(const HeldDirectory& directory, mode_t mode, const Caller& caller);
   /// Opens a created file. stale: another file has replaced it.
   codec::Result<std::unique_ptr<FileHandle>> open_created(NewEntry& entry, int flags);
-  /// Removes a created file after the call has failed.
-  void take_back(const NewEntry& entry) REQUIRES(mount_.changes);
+  /// Removes a created file after the call has failed, unless another one has its name.
+  void take_back(const HeldDirectory& directory, const std::string& name, const struct stat& created)
+      REQUIRES(mount_.changes);
 
   // fs/names/namespace_remove.cc
   codec::Result<void> remove_entry(NodeId parent, const std::string& name, bool is_directory) REQUIRES(mount_.changes);

@@ -58,7 +58,7 @@ codec::Result<CreatedFile> Namespace::create(NodeId parent, const std::string& n
   }
   lookups_.forget(entry->attributes.node, 1);
   codec::MutexLock lock(mount_.changes);
-  take_back(*entry);
+  take_back(entry->directory, entry->name, entry->status);
   return codec::Failure(opened.error());
 }
 
@@ -85,7 +85,7 @@ codec::Result<Namespace::NewEntry> Namespace::create_entry(NodeId parent, const 
   entry.written = std::move(file->written);
   auto attributes = or_no_memory([&] { return lookups_.enter_created({parent, entry.name}, file->entry); });
   if (!attributes) {
-    take_back(entry);
+    take_back(entry.directory, entry.name, entry.status);
     return codec::Failure(attributes.error());
   }
   entry.attributes = std::move(*attributes);
@@ -107,7 +107,10 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   if (!given) return codec::Failure(given.error());
   auto& [file, made, is_stale] = *given;
   const auto named = mount_.files.status_at(directory->handle(), name);
-  if (!named) return codec::Failure(named.error());
+  if (!named) {
+    take_back(directory, name, made);
+    return codec::Failure(named.error());
+  }
   if (named->st_ino != made.st_ino || named->st_dev != made.st_dev) {
     if (!may_be_one_file(made, *named)) return codec::stale("another file has taken its name");
     file.reset();
@@ -196,10 +199,10 @@ codec::Result<std::unique_ptr<FileHandle>> Namespace::open_created(NewEntry& ent
   return files_.open_new_frame(std::move(handle), flags, {true, std::move(entry.file), std::move(entry.written)});
 }
 
-void Namespace::take_back(const NewEntry& entry) {
-  const auto there = mount_.files.status_at(entry.directory->handle(), entry.name);
-  if (!there || there->st_ino != entry.status.st_ino || there->st_dev != entry.status.st_dev) return;
-  static_cast<void>(mount_.files.remove_at(entry.directory->handle(), entry.name, false));
+void Namespace::take_back(const HeldDirectory& directory, const std::string& name, const struct stat& created) {
+  const auto there = mount_.files.status_at(directory->handle(), name);
+  if (!there || there->st_ino != created.st_ino || there->st_dev != created.st_dev) return;
+  static_cast<void>(mount_.files.remove_at(directory->handle(), name, false));
 }
 
 }  // namespace cframefs::fs
