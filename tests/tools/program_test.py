@@ -108,6 +108,16 @@ class StandardStreams(Program):
                 self.assertEqual(self.done("get-meta", "x.b2frame", "data"), PLAIN)
         self.assertEqual(self.names(), ["data", "out", "x.b2frame", "y.b2frame", "z.b2frame"])
 
+    def test_a_full_output_is_told_once(self):
+        self.done("pack", "data", "x.b2frame")
+        for arguments in (["--help"], ["--version"], ["info", "x.b2frame", "x.b2frame"], ["ls", ".", "."], ["verify", "x.b2frame"]):
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                ran = subprocess.run([CFRAME, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False,
+                                     cwd=self.directory)
+                self.assertEqual(ran.returncode, 3)
+                self.assertEqual(ran.stderr.count(b"standard output"), 1, ran.stderr)
+                self.assertEqual(ran.stderr.count(b"\n"), 1, ran.stderr)
+
     def test_a_stream_that_is_damaged_or_read_already_is_seen(self):
         self.done("pack", "data", "x.b2frame")
         frame = bytearray(self.read("x.b2frame"))

@@ -175,8 +175,10 @@ codec::Error with_path(codec::Error error, const std::string& path) {
 }
 
 ExitStatus emit(Io& io, const std::string& text) {
+  if (io.is_out_lost) return done;
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
   const auto written = io.out.write(bytes);
+  io.is_out_lost = !written;
   if (written || written.error().sys == EPIPE) return done;
   codec::Error error = written.error();
   error.reason = "standard output: " + error.reason;

@@ -80,7 +80,8 @@ int write_out(const frame::FlatView& view, frame::FlatOffset begin, std::uint64_
 /// Returns the error with `path`, unless it has a path.
 codec::Error with_path(codec::Error error, const std::string& path);
 
-/// Prints a result. Returns `done` also if the reader has closed the pipe; other errors are reported.
+/// Prints a result. Returns `done` also if the reader has closed the pipe; the first of other errors is reported.
+/// Prints nothing more after an error.
 ExitStatus emit(Io& io, const std::string& text);
 
 /// Prints "cframe: PATH: chunk 3 at file offset 1234: REASON" to io.err. Returns the exit status for the error.

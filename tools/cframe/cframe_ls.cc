@@ -128,6 +128,7 @@ class Lister {
     for (const std::string& file : options_.files) {
       list_argument(file);
       if (io_.stop.load()) return interrupted;
+      if (io_.is_out_lost) return status_;
     }
     if (!options_.as_json && frames_ > 1) print(line(plain_, stored_, "", "", fmt::format("{} frames", frames_)));
     return status_;
@@ -192,7 +193,7 @@ class Lister {
     if (options_.tree) add_group(entry, argument);
     // A list instead of recursion, because the depth of directories is not bounded.
     enter(entry, "");
-    while (!pending_.empty() && !io_.stop.load())
+    while (!pending_.empty() && !io_.stop.load() && !io_.is_out_lost)
       step();
     pending_.clear();
   }

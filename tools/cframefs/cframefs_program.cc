@@ -1,8 +1,12 @@
 #include "tools/cframefs/cframefs_program.h"
 
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "frame/base/utf8_sanitize.h"
 #include "fs/fuse/daemon.h"
@@ -13,6 +17,24 @@
 #include "tools/version.h"
 
 namespace cframefs::tools {
+namespace {
+
+int fail(const codec::Error& error) {
+  std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(error)).c_str());
+  return status_of(error);
+}
+
+int print_out(const std::string& text) {
+  const std::atomic<bool> stop = false;
+  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  const auto written = DescriptorOutput(STDOUT_FILENO, stop).write(bytes);
+  if (written) return done;
+  codec::Error error = written.error();
+  error.path = "standard output";
+  return fail(error);
+}
+
+}  // namespace
 
 int run_cframefs_program(int argc, char** argv) {
   auto command = parse_mount_command({argv + 1, argv + argc});
@@ -22,22 +44,16 @@ int run_cframefs_program(int argc, char** argv) {
   }
   switch (command->action) {
     case MountAction::show_help:
-      std::fputs(mount_usage().c_str(), stdout);
-      return done;
+      return print_out(mount_usage());
     case MountAction::show_version:
-      std::fputs(version_text("cframefs", {fs::fuse_library()}).c_str(), stdout);
-      return done;
+      return print_out(version_text("cframefs", {fs::fuse_library()}));
     case MountAction::mount:
       break;
   }
   command->options.daemon.build = {kVersion, fs::fuse_library().version};
   const auto served =
       command->options.daemon.remount ? fs::remount(command->options) : fs::mount_and_serve(command->options);
-  if (!served) {
-    std::fprintf(stderr, "cframefs: %s\n", frame::printable(codec::describe(served.error())).c_str());
-    return status_of(served.error());
-  }
-  return done;
+  return served ? done : fail(served.error());
 }
 
 }  // namespace cframefs::tools

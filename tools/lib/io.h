@@ -82,6 +82,7 @@ struct Io {
   Input* in = nullptr;            // null: no standard input
   bool out_is_terminal = false;
   ProgressShare* share = nullptr;  // set: the file is one of several, and its progress is added there
+  bool is_out_lost = false;        // a write of a result has failed, which is reported: there is nothing more to print
 };
 
 /// The exit status of all programs. `interrupted` is never the exit status of the process: main ends it by the signal.

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import mounting
 from mounting import golden_frames, is_mounted, unmount
@@ -39,6 +40,13 @@ class Failing(Directory):
 
     def test_missing_source(self):
         self.check_fails(self.work + "/absent", self.mountpoint, says=[self.work + "/absent", "No such file"])
+
+    def test_a_full_output(self):
+        for option in ("--help", "-V"):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([mounting.CFRAMEFS, option], stdout=full, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(done.stderr, b"cframefs: standard output: write: No space left on device\n")
 
     def test_missing_mount_point(self):
         self.check_fails(self.source, self.work + "/absent", says=[self.work + "/absent", "No such file"])

@@ -1,4 +1,6 @@
 // cframe ls: frames, directories and stores, as lines, JSON and a tree.
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -81,6 +83,20 @@ TEST_F(CframeLs, ADirectoryIsListedAndItsDirectoriesAreNamed) {
   const std::uint64_t stored = deep[0]["stored"].get<std::uint64_t>() + deep[1]["stored"].get<std::uint64_t>();
   EXPECT_NE(lines[3].find(" " + tools::human_size(stored) + " "), std::string::npos) << lines[3];
   EXPECT_TRUE(lines[3].ends_with("2 frames")) << lines[3];
+}
+
+// It told of a full disk once for each file, and went through a whole tree after the program behind a pipe had ended.
+TEST_F(CframeLs, NothingIsListedOnceTheOutputIsLost) {
+  for (const int error : {ENOSPC, EPIPE}) {
+    const std::atomic<bool> stop = false;
+    BrokenOutput lost(error);
+    tools::StringOutput err;
+    tools::Io io{lost, err, false, stop};
+    const int status = tools::cframe_main({"ls", "--json", "-r", path("d"), path("d"), path("none")}, io);
+    EXPECT_EQ(status, error == EPIPE ? tools::done : tools::kSystemError);
+    EXPECT_EQ(lost.writes, 1);
+    EXPECT_EQ(lines_of(err.text).size(), error == EPIPE ? 0U : 1U) << err.text;
+  }
 }
 
 TEST_F(CframeLs, ATree) {

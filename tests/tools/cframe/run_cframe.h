@@ -28,7 +28,11 @@ inline Ran run_cframe(const std::vector<std::string>& arguments) {
 class BrokenOutput final : public tools::Output {
  public:
   explicit BrokenOutput(int sys) : sys_(sys) {}
-  codec::Result<void> write(codec::ByteView) override { return codec::io_error(sys_, "write"); }
+  codec::Result<void> write(codec::ByteView) override {
+    ++writes;
+    return codec::io_error(sys_, "write");
+  }
+  int writes = 0;
 
  private:
   const int sys_;
