@@ -54,6 +54,7 @@ codec::Result<Attributes> Namespace::make_node(NodeId parent, const std::string&
   if (S_ISREG(mode)) {
     auto created = create(parent, name, O_RDONLY | O_CREAT | O_EXCL, mode, caller, permit);
     if (!created) return codec::Failure(created.error());
+    files_.release(std::move(created->handle));
     return created->attributes;
   }
   codec::MutexLock lock(mount_.changes);

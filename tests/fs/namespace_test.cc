@@ -77,6 +77,18 @@ TEST_F(NamespaceTest, ACreatedFileShowsTheAttributesOfTheNextStat) {
   }
 }
 
+// NFS makes files by mknod(2). The handle that the daemon made the file with was never closed: each later write of it
+// made the kernel drop its pages.
+TEST_F(NamespaceTest, AFileThatMknodHasMadeIsNotOpen) {
+  ASSERT_TRUE(filesystem_->names().make_node(kRootNode, "x", S_IFREG | 0644, 0, {}));
+  auto handle = open("x");
+  ASSERT_NE(handle, nullptr);
+  ASSERT_TRUE(write(*handle, 0, "text"));
+  EXPECT_FALSE(handle->node->pages.must_drop_after_write(false));
+  ASSERT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content("x"), "text");
+}
+
 // semantics: M1
 TEST_F(NamespaceTest, ARenameOverReplacesInOneStepWhateverTheNamesOnDisk) {
   make("a", "new");
