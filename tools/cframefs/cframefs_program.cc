@@ -1,6 +1,7 @@
 #include "tools/cframefs/cframefs_program.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -24,11 +25,12 @@ int fail(const codec::Error& error) {
   return status_of(error);
 }
 
+/// Returns `done` also if the reader has closed the pipe.
 int print_out(const std::string& text) {
   const std::atomic<bool> stop = false;
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
   const auto written = DescriptorOutput(STDOUT_FILENO, stop).write(bytes);
-  if (written) return done;
+  if (written || written.error().sys == EPIPE) return done;
   codec::Error error = written.error();
   error.path = "standard output";
   return fail(error);
