@@ -163,7 +163,7 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldD
 
 codec::Result<struct stat> Namespace::fill(frame::OpenFile file, mode_t mode, codec::ByteView content) {
   if (auto done = mount_.files.pwrite(file, content, frame::FileOffset{0}); !done) return codec::Failure(done.error());
-  const auto made = mount_.files.status(file);
+  auto made = mount_.files.status(file);
   if (!made || (mode & ~kRights) == 0) return made;
   // Set these bits after the write, which would have cleared them.
   if (auto done = mount_.files.change_mode(file, (made->st_mode & kRights) | (mode & ~kRights)); !done)
