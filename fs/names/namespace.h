@@ -75,9 +75,8 @@ class Namespace {
   };
   /// A new file that has its name.
   struct PublishedFile {
-    std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing
+    std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr: open the name
     struct stat made = {};                          // before it had its name
-    bool has_stale_file = false;                    // what is written to `file` may not show under the name
   };
   enum class NameUse : std::uint8_t {
     free,      // EEXIST if it is not

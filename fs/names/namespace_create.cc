@@ -105,7 +105,7 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   std::vector<std::uint8_t> image = frame::empty_frame(empty);
   auto given = publish(directory, name, mode, image);
   if (!given) return codec::Failure(given.error());
-  auto& [file, made, is_stale] = *given;
+  auto& [file, made] = *given;
   const auto named = mount_.files.status_at(directory->handle(), name);
   if (!named) {
     take_back(directory, name, made);
@@ -115,7 +115,6 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
     if (!may_be_one_file(made, *named)) return codec::stale("another file has taken its name");
     file.reset();
   }
-  if (is_stale) file.reset();
   return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
                  NewContent{std::move(image), frame::version_of(made)}};
 }
@@ -141,7 +140,7 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_unnamed(const HeldDir
   if (!made) return codec::Failure(made.error());
   if (auto linked = mount_.files.link_at(file->handle(), directory->handle(), name); !linked)
     return codec::Failure(linked.error());
-  return PublishedFile{std::move(file), *made, false};
+  return PublishedFile{std::move(file), *made};
 }
 
 codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldDirectory& directory,
@@ -157,8 +156,9 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldD
   const auto given = frame::give_free_name(mount_.files, directory->handle(), temporary, name);
   if (!given) return codec::Failure(given.error());
   unfinished.has_name();
-  // After a link FUSE filesystems may show the name as another file, as bindfs does: the caller opens the name.
-  return PublishedFile{std::move(file), *made, *given == frame::NameGiven::by_link};
+  // What is written through this descriptor may not show in what the name shows, as on bindfs.
+  if (*given == frame::NameGiven::by_link) file.reset();
+  return PublishedFile{std::move(file), *made};
 }
 
 codec::Result<struct stat> Namespace::fill(frame::OpenFile file, mode_t mode, codec::ByteView content) {

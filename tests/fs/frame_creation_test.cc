@@ -178,10 +178,18 @@ TEST_F(FrameCreation, AFrameThatAnotherProgramChangesOnceItHasItsNameIsReadAgain
 
 // A program that is killed in between leaves nothing.
 TEST_F(FrameCreation, ANewFrameHasNoNameUntilItIsComplete) {
-  counted_.before_link = [&] { EXPECT_EQ(on_disk(), Listing()); };
+  const int probe = ::open(directory_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (probe < 0 && errno == EOPNOTSUPP) GTEST_SKIP() << "no files without names on this filesystem";
+  ::close(probe);
+  int links = 0;
+  counted_.before_link = [&] {
+    ++links;
+    EXPECT_EQ(on_disk(), Listing());
+  };
   auto handle = create("x");
   counted_.before_link = nullptr;
   ASSERT_NE(handle, nullptr);
+  EXPECT_EQ(links, 1);
   EXPECT_EQ(counted_.unnamed, 1);
   EXPECT_EQ(on_disk(), Listing{"x.b2frame"});
   ASSERT_TRUE(close(std::move(handle)));

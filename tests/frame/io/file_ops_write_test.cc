@@ -180,10 +180,8 @@ TEST_P(FileOpsWriteTest, DirectoriesPipesAndLinksAreMade) {
 
 TEST_P(FileOpsWriteTest, AFileWithoutANameGetsOneOnce) {
   const auto made = files_.create_at(dir(), ".", O_RDWR | O_TMPFILE, 0640);
-  if (!made) {  // the temporary directory's filesystem may have none
-    EXPECT_EQ(error_of(made), EOPNOTSUPP);
-    return;
-  }
+  if (!made && made.error().sys == EOPNOTSUPP) GTEST_SKIP() << "no files without names on this filesystem";
+  ASSERT_TRUE(made);
   const Descriptor file(files_, *made);
   EXPECT_EQ(error_of(files_.link_at(file.handle(), dir(), "file")), EEXIST);
   EXPECT_EQ(error_of(files_.link_at(file.handle(), dir(), "named")), 0);
