@@ -59,11 +59,12 @@ class TestSummary(Directory):
                                  'FAILED  a_test: A.Three'])
 
     def test_tells_the_assertions_of_a_program_in_python(self):
-        output = 'FAIL: test_x\n  File "x.py"\nAssertionError: 1 != 2\n\nOSError: [Errno 5] y: z\nFAILED (failures=2)\n'
+        output = ('==7==ERROR: AddressSanitizer: x\nFAIL: test_x (a=1)\n  File "x.py"\nAssertionError: 1 != 2\n\n'
+                  'ERROR: test_y\nOSError: [Errno 5] y: z\nFAILED (failures=2)\n')
         _, text = self.summary({'name': 'x_mount', 'result': 'FAIL', 'stderr': output})
         lines = [line.strip() for line in text.splitlines()]
-        self.assertEqual(lines, ['FAILED  x_mount: FAIL: FAILED (failures=2)', 'AssertionError: 1 != 2',
-                                 'OSError: [Errno 5] y: z'])
+        self.assertEqual(lines, ['FAILED  x_mount: FAIL: FAILED (failures=2)', '==7==ERROR: AddressSanitizer: x',
+                                 'FAIL: test_x (a=1)', 'AssertionError: 1 != 2', 'ERROR: test_y', 'OSError: [Errno 5] y: z'])
 
     def test_a_crash_is_a_failure_whatever_passed_before(self):
         counts, text = self.summary(

@@ -21,7 +21,8 @@ import sys
 CASE = re.compile(r'^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$')
 SKIPPED_AT = re.compile(r'^.*: Skipped$')
 FAILED_AT = re.compile(r'^.*: Failure$')
-ASSERTION = re.compile(r'^\w*(Error|Exception)\b.*: ')  # of a program in Python
+# Of a program in Python: the case, and what it asserted. A sanitizer's finding in a program that it runs.
+REASON = re.compile(r'^(FAIL|ERROR): |^\w*(Error|Exception)\b.*: |.*(ERROR: \w+Sanitizer|runtime error): ')
 REASON_LINES, REASON_WIDTH = 8, 300
 
 
@@ -82,7 +83,7 @@ def add_program(counts, test):
         if found == 0:
             counts.skips[f'{name}: {last_line(test)}'] += 1
     elif not good and len(counts.failures) == before:
-        said = [line for line in lines_of(test) if ASSERTION.match(line)]
+        said = [line for line in lines_of(test) if REASON.match(line)]
         counts.failures.append(f'{name}: {test["result"]}: {last_line(test)}{first_of(said)}')
     elif good and found == 0:
         counts.passed += 1
