@@ -11,6 +11,7 @@
 #include "tools/cframe/frame_checker.h"
 #include "tools/cframe/map_views.h"
 #include "tools/lib/frame_files.h"
+#include "tools/lib/input_file.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_file.h"
 #include "tools/stream/parallel_reader.h"
@@ -37,9 +38,9 @@ enum class Form : std::uint8_t { text, svg, png };
 
 codec::Result<Form> form_of(const std::string& output) {
   if (output.empty()) return Form::text;
-  if (output.ends_with(".svg")) return Form::svg;
+  if (output == kStandardStream || output.ends_with(".svg")) return Form::svg;
   if (output.ends_with(".png")) return Form::png;
-  return codec::invalid("'" + output + "' must end in .svg or .png");
+  return codec::invalid("'" + output + "' must end in .svg or .png, or be -");
 }
 
 std::size_t columns_of(const Io& io) {
@@ -115,8 +116,12 @@ int run_map(const MapOptions& options, Io& io) {
   }
   // A picture has no standard error beside it.
   if (map->first_damage) text.warnings.push_back(codec::describe(*map->first_damage));
-  if (auto written = write_picture(map_picture(text, *map), *form, options, io); !written)
+  const Picture picture = map_picture(text, *map);
+  if (options.output == kStandardStream) {
+    if (const int written = emit(io, picture.svg()); written != done) return written;
+  } else if (auto written = write_picture(picture, *form, options, io); !written) {
     return report_failure(io, written.error(), options.output);
+  }
   return map->first_damage ? report(io, *map->first_damage) : done;
 }
 
@@ -125,7 +130,7 @@ int run_map(const MapOptions& options, Io& io) {
 SubcommandRun declare_map(CLI::App& app) {
   auto options = std::make_shared<MapOptions>();
   add_input_option(app, "FILE", options->file);
-  app.add_option("-o,--output", options->output, "Write a picture: a name that ends in .svg or .png")
+  app.add_option("-o,--output", options->output, "Write a picture: a name that ends in .svg or .png, or - (SVG)")
       ->type_name("PICTURE");
   app.add_flag("--verify", options->verify, "Decode everything, and show each damaged chunk");
   add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");

@@ -191,6 +191,16 @@ TEST_F(CframeMap, RefusesAPictureOfAnotherKind) {
   EXPECT_NE(ran.err.find(".svg or .png"), std::string::npos);
 }
 
+TEST_F(CframeMap, WritesTheSamePictureToStandardOutput) {
+  const std::string path = write(mixed().build());
+  const std::string picture = (temp_.path() / "x.svg").string();
+  ASSERT_EQ(run_cframe({"map", "-o", picture, path}).status, tools::done);
+  const Ran ran = run_cframe({"map", "-o", "-", path});
+  EXPECT_EQ(ran.status, tools::done) << ran.err;
+  const Bytes drawn = file_bytes(picture);
+  EXPECT_EQ(ran.out, std::string(drawn.begin(), drawn.end()));
+}
+
 json properties_of(const std::string& path) {
   const Ran ran = run_cframe({"info", "--json", path});
   EXPECT_EQ(ran.status, tools::done) << ran.err;
