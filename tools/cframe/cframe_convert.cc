@@ -390,7 +390,6 @@ int make_npy(const ConvertOptions& options, std::shared_ptr<const frame::Contain
 
 /// `npy_only`: refuses an input that is not a .npy file.
 int convert_file(ConvertOptions options, bool npy_only, MadeFile& made, Io& io) {
-  const bool is_stream = options.in == kStandardStream;
   const auto input = InputFile::open(options.in, io);
   if (!input) return report_failure(io, input.error(), options.in);
   options.in = input->name();
@@ -401,7 +400,7 @@ int convert_file(ConvertOptions options, bool npy_only, MadeFile& made, Io& io) 
   }
   auto traits = traits_of(options.in_path);
   if (!traits) return report_failure(io, traits.error(), options.in);
-  if (is_stream) *traits = FileTraits();
+  if (input->is_stream()) *traits = FileTraits();
   auto npy = plan_npy(options);
   if (!npy) return report_failure(io, npy.error(), options.in);
   if (*npy) return make_frame(options, **npy, *traits, made, io);

@@ -182,11 +182,9 @@ class Lister {
   }
 
   void list_argument(const std::string& argument) {
-    if (argument == kStandardStream) {
-      const auto input = InputFile::open(argument, io_);
-      if (!input) return fail(with_path(input.error(), argument));
-      return add(describe(*input, stored_bytes(input->path())), input->name());
-    }
+    const auto input = InputFile::open(argument, io_);
+    if (!input) return fail(with_path(input.error(), argument));
+    if (input->is_stream()) return add(describe(*input, stored_bytes(input->path())), input->name());
     const DirectoryEntry entry{argument, kind_of(argument, true), stored_bytes(argument)};
     if (entry.kind != EntryKind::directory && entry.kind != EntryKind::store)
       return add(describe(InputFile(argument), entry.stored_bytes), argument);

@@ -19,6 +19,7 @@
 #include "tools/cframe/encode_options.h"
 #include "tools/cframe/tuner.h"
 #include "tools/lib/frame_output.h"
+#include "tools/lib/input_file.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/result_name.h"
 #include "tools/lib/sizes.h"
@@ -54,16 +55,17 @@ class Source final : public Input {
       source.input_ = io.in;
       return source;
     }
-    const auto fd = frame::system_files().open_named(path, O_RDONLY);
-    if (!fd) return codec::Failure(fd.error());
-    source.file_ = std::make_unique<frame::Descriptor>(frame::system_files(), *fd);
-    const auto status = frame::system_files().status(*fd);
+    auto opened = open_to_read(path);
+    if (!opened) return codec::Failure(opened.error());
+    source.file_ = std::make_unique<frame::Descriptor>(std::move(*opened));
+    const frame::OpenFile file = source.file_->handle();
+    const auto status = frame::system_files().status(file);
     if (!status) return codec::Failure(status.error());
     if (S_ISDIR(status->st_mode)) return codec::invalid("is a directory");
     if (S_ISREG(status->st_mode)) source.traits_ = FileTraits::of(*status);
     source.traits_.mode = status->st_mode & 0777;
     if (S_ISREG(status->st_mode)) source.size_ = static_cast<std::uint64_t>(status->st_size);
-    source.owned_ = std::make_unique<DescriptorInput>(frame::system_files().system_descriptor(*fd)->number, io.stop);
+    source.owned_ = std::make_unique<DescriptorInput>(frame::system_files().system_descriptor(file)->number, io.stop);
     source.input_ = source.owned_.get();
     return source;
   }

@@ -131,8 +131,7 @@ int unpack_file(const UnpackOptions& options, const FileTask& task, MadeFile& ma
   }
   const auto traits = traits_of(input->path());
   if (!traits) return report_failure(io, traits.error(), input->name());
-  const bool is_stream = task.in == kStandardStream;
-  auto file = ResultFile::create(task.out, task.replace, is_stream ? FileTraits() : *traits, io);
+  auto file = ResultFile::create(task.out, task.replace, input->is_stream() ? FileTraits() : *traits, io);
   if (!file) return report_failure(io, file.error(), task.out);
   Unpacker unpacker(**view, file->handle(), task.workers, io);
   if (auto unpacked = unpacker.run(); !unpacked) {

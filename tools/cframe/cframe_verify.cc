@@ -1,5 +1,6 @@
 // cframe verify: decodes all chunks and metalayers of frames and reports damage.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "tools/cframe/cframe.h"
 #include "tools/cframe/frame_checker.h"
 #include "tools/lib/frame_files.h"
+#include "tools/lib/input_file.h"
 #include "tools/lib/progress.h"
 #include "tools/lib/sizes.h"
 #include "tools/stream/parallel_reader.h"
@@ -143,37 +145,41 @@ class Reporter {
   ExitStatus status_ = done;
 };
 
-/// Maps "-" to the file from which standard input is read, and back for messages.
-class StreamName {
+/// Maps "-" and pipes to the files from which they are read, and back for messages.
+class StreamNames {
  public:
-  /// Replaces "-" by the path of that file.
+  /// Replaces the names of streams by the paths of those files.
   codec::Result<void> resolve(std::vector<std::string>& files, Io& io) {
     for (std::string& file : files) {
-      if (file != kStandardStream) continue;
-      if (!input_) {
+      auto known = streams_.find(file);
+      if (known == streams_.end()) {
         auto opened = InputFile::open(file, io);
         if (!opened) return codec::Failure(opened.error());
-        input_ = std::move(*opened);
+        if (!opened->is_stream()) continue;
+        known = streams_.emplace(file, std::move(*opened)).first;
       }
-      file = input_->path();
+      file = known->second.path();
     }
     return {};
   }
   CheckReport restore(CheckReport report) const {
-    if (!input_ || report.path != input_->path()) return report;
-    for (Error& error : report.errors)
-      error.path = input_->name();
-    report.path = input_->name();
+    for (const auto& [argument, stream] : streams_) {
+      if (report.path != stream.path()) continue;
+      for (Error& error : report.errors)
+        error.path = stream.name();
+      report.path = stream.name();
+      break;
+    }
     return report;
   }
 
  private:
-  std::optional<InputFile> input_;
+  std::map<std::string, InputFile> streams_;  // by argument
 };
 
 int run_verify(VerifyOptions options, Io& io) {
-  StreamName stream;
-  if (auto resolved = stream.resolve(options.files, io); !resolved) return report_failure(io, resolved.error(), "");
+  StreamNames streams;
+  if (auto resolved = streams.resolve(options.files, io); !resolved) return report_failure(io, resolved.error(), "");
   const FoundFrames found = find_frames(options.files);
   if (found.frames.empty() && found.errors.empty()) {
     return report(io, with_path(codec::invalid("contains no frames (files are recognised by their suffix)").value(),
@@ -193,7 +199,7 @@ int run_verify(VerifyOptions options, Io& io) {
   running = &checker;
   const auto deliver = [&] {
     for (const auto& report : checker.take_reports())
-      reporter.add(stream.restore(report));
+      reporter.add(streams.restore(report));
   };
   for (const FrameFile& file : found.frames) {
     if (io.stop.load()) break;

@@ -49,14 +49,43 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
+Result<Descriptor> open_to_read(const std::string& path) {
+  frame::FileOps& files = frame::system_files();
+  auto fd = files.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  // Another program has a lease on the file, and is given the time to let it go.
+  if (!fd && fd.error().sys == EWOULDBLOCK) fd = files.open_named(path, O_RDONLY | O_NOCTTY);
+  if (!fd) return Failure(fd.error());
+  return Descriptor(files, *fd);
+}
+
+Result<void> InputFile::copy(Input& input) {
+  frame::FileOps& files = frame::system_files();
+  auto made = make_unnamed_file(files);
+  if (!made) return Failure(made.error());
+  if (auto copied = copy_all(input, files, made->handle()); !copied) return copied;
+  path_ = "/proc/self/fd/" + std::to_string(files.system_descriptor(made->handle())->number);
+  copy_ = std::make_shared<const Descriptor>(std::move(*made));
+  return {};
+}
+
 Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
   InputFile file(argument);
-  if (argument != kStandardStream) return file;
-  file.name_ = "standard input";
   const auto failed = [&file](codec::Error error) {
     if (error.path.empty()) error.path = file.name_;
     return Failure(std::move(error));
   };
+  if (argument != kStandardStream) {
+    const auto status = status_of_path(argument, 0);
+    file.is_stream_ = status && S_ISFIFO(status->st_mode);
+    if (!file.is_stream_) return file;
+    const auto opened = open_to_read(argument);
+    if (!opened) return failed(opened.error());
+    DescriptorInput pipe(frame::system_files().system_descriptor(opened->handle())->number, io.stop);
+    if (auto copied = file.copy(pipe); !copied) return failed(copied.error());
+    return file;
+  }
+  file.is_stream_ = true;
+  file.name_ = "standard input";
   if (io.in == nullptr) return failed(codec::invalid("is not available").value());
   frame::FileOps& files = frame::system_files();
   file.path_ = io.in->path();
@@ -67,11 +96,7 @@ Result<InputFile> InputFile::open(const std::string& argument, Io& io) {
       return file;
     }
   }
-  auto copy = make_unnamed_file(files);
-  if (!copy) return failed(copy.error());
-  if (auto copied = copy_all(*io.in, files, copy->handle()); !copied) return failed(copied.error());
-  file.path_ = "/proc/self/fd/" + std::to_string(files.system_descriptor(copy->handle())->number);
-  file.copy_ = std::make_shared<const Descriptor>(std::move(*copy));
+  if (auto copied = file.copy(*io.in); !copied) return failed(copied.error());
   return file;
 }
 

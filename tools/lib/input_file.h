@@ -1,7 +1,7 @@
 // The input of a subcommand: the file, directory or store member that its argument names, or standard input for "-".
 //
 // Containers need random access. Standard input that is a regular file, at offset 0, is opened as that file; other
-// input is first copied into an unnamed temporary file.
+// input, and a pipe that the argument names, is first copied into an unnamed temporary file.
 //
 // Thread safety: immutable. Ownership: owns the copy. Errors: io; invalid if there is no standard input.
 #pragma once
@@ -31,12 +31,21 @@ class InputFile {
   const std::string& path() const { return path_; }
   /// Returns the name for messages.
   const std::string& name() const { return name_; }
+  /// Returns whether it is standard input or a pipe, whose attributes are not those of a file.
+  bool is_stream() const { return is_stream_; }
 
  private:
+  codec::Result<void> copy(Input& input);
+
   std::string path_;
   std::string name_;
+  bool is_stream_ = false;
   std::shared_ptr<const frame::Descriptor> copy_;
 };
+
+/// Opens a file of any kind for reading from its begin on. A pipe that no program writes to yet makes DescriptorInput
+/// wait, which a signal ends, and not this call.
+codec::Result<frame::Descriptor> open_to_read(const std::string& path);
 
 /// The attributes that an output file takes over from its input.
 struct FileTraits {
