@@ -104,6 +104,9 @@ TEST(CallerState, OfAThreadThatHasEnded) {
 TEST(CallerState, OfAThreadThatIsNotTheFirst) {
   pid_t thread = 0;
   std::thread([&] { thread = gettid(); }).join();
+  // The kernel has the thread for a moment longer than it keeps join() waiting.
+  while (tgkill(getpid(), thread, 0) == 0)
+    std::this_thread::yield();
   EXPECT_EQ(caller_state(thread), CallerState::gone);
 }
 
