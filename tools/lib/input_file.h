@@ -43,8 +43,8 @@ class InputFile {
   std::shared_ptr<const frame::Descriptor> copy_;
 };
 
-/// Opens a file of any kind for reading from its begin on. A pipe that no program writes to yet makes DescriptorInput
-/// wait, which a signal ends, and not this call.
+/// Opens a file of any kind for reading. Does not wait for a program that writes to a pipe: DescriptorInput does, which
+/// a signal ends.
 codec::Result<frame::Descriptor> open_to_read(const std::string& path);
 
 /// The attributes that an output file takes over from its input.

@@ -38,7 +38,7 @@ MIB = 1 << 20
 MOST_SECONDS = 10
 HANG_SECONDS = 60  # by the clock; a program that takes longer is killed
 MOST_CPU = 1
-REFERENCE_SECONDS = 0.11  # for what slowness() does, where the demand was set
+REFERENCE_SECONDS = 0.11  # of processor time for the arithmetic of slowness(), on the machine that MOST_CPU was set for
 # Tens of thousands of entries, for each of which ls asks several times: it is the kernel that takes the time.
 CPU_OF_LISTING = {"groups.b2z": 3, "overlapping.b2z": 3, "the directory": 10}
 MOST_ABOVE = 64 * MIB
@@ -57,7 +57,7 @@ HOLES = ("import os, sys\nf = os.open(sys.argv[1], os.O_RDONLY)\n"
 
 
 def slowness():
-    """How many times as long as there this machine takes at the moment, at least 1."""
+    """How many times REFERENCE_SECONDS this machine takes at the moment for the same arithmetic, at least 1."""
     numbers = random.Random(1)
     text = b" ".join(b"%d" % numbers.randrange(100_000) for _ in range(200_000))
     began = time.thread_time()
