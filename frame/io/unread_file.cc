@@ -20,4 +20,11 @@ Result<OpenFile> create_unread_unnamed(FileOps& files, OpenFile dir, mode_t mode
   return files.create_at(dir, ".", O_RDWR | O_TMPFILE, mode);
 }
 
+Result<OpenFile> open_unread(FileOps& files, OpenFile dir, const std::string& name) {
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  auto opened = files.open_at(dir, name, kFlags | O_NOATIME);
+  if (opened || opened.error().sys != EPERM) return opened;
+  return files.open_at(dir, name, kFlags);
+}
+
 }  // namespace cframefs::frame

@@ -27,6 +27,12 @@ bool may_be_one_file(const struct stat& made, const struct stat& named) {
          made.st_mtim.tv_sec == named.st_mtim.tv_sec && made.st_mtim.tv_nsec == named.st_mtim.tv_nsec;
 }
 
+/// Returns whether the daemon may open a new file of this mode for reading and writing.
+bool opens_by_name(mode_t mode) {
+  constexpr mode_t kBoth = S_IRUSR | S_IWUSR;
+  return (mode & kBoth) == kBoth || ActingAs::is_possible();
+}
+
 /// Removes a file on destruction unless it has got its name.
 class TemporaryFile {
  public:
@@ -105,28 +111,24 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   std::vector<std::uint8_t> image = frame::empty_frame(empty);
   auto given = publish(directory, name, mode, image);
   if (!given) return codec::Failure(given.error());
-  auto& [file, made] = *given;
-  const auto named = mount_.files.status_at(directory->handle(), name);
-  if (!named) {
-    take_back(directory, name, made);
-    return codec::Failure(named.error());
-  }
-  if (named->st_ino != made.st_ino || named->st_dev != made.st_dev) {
-    if (!may_be_one_file(made, *named)) return codec::stale("another file has taken its name");
+  auto& [file, made, named] = *given;
+  if (named.st_ino != made.st_ino || named.st_dev != made.st_dev) {
+    if (!may_be_one_file(made, named)) return codec::stale("another file has taken its name");
     file.reset();
   }
-  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
+  return NewFile{SourceTree::new_entry(EntryKind::frame, named, empty.chunksize), std::move(file),
                  NewContent{std::move(image), frame::version_of(made)}};
 }
 
 codec::Result<Namespace::PublishedFile> Namespace::publish(const HeldDirectory& directory, const std::string& name,
                                                            mode_t mode, codec::ByteView content) {
-  if (has_unnamed_files_) {
+  const bool is_unnamed = has_unnamed_files_ && opens_by_name(mode);
+  if (is_unnamed) {
     auto given = publish_unnamed(directory, name, mode, content);
-    if (given || given.error().sys == EEXIST) return given;
+    if (given || given.error().sys == EEXIST || given.error().kind == codec::ErrorKind::stale) return given;
   }
   auto given = publish_temporary(directory, name, mode, content);
-  if (given) has_unnamed_files_ = false;
+  if (given && is_unnamed) has_unnamed_files_ = false;
   return given;
 }
 
@@ -135,12 +137,22 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_unnamed(const HeldDir
                                                                    codec::ByteView content) {
   auto fd = frame::create_unread_unnamed(mount_.files, directory->handle(), mode & kRights);
   if (!fd) return codec::Failure(fd.error());
-  auto file = frame::share_descriptor(mount_.files, *fd);
-  const auto made = fill(file->handle(), mode, content);
+  const frame::Descriptor unnamed(mount_.files, *fd);
+  const auto made = fill(unnamed.handle(), mode, content);
   if (!made) return codec::Failure(made.error());
-  if (auto linked = mount_.files.link_at(file->handle(), directory->handle(), name); !linked)
+  if (auto linked = mount_.files.link_at(unnamed.handle(), directory->handle(), name); !linked)
     return codec::Failure(linked.error());
-  return PublishedFile{std::move(file), *made};
+  // The system reports writes by the name under which the file was opened, and that of an unnamed file is unknown to
+  // the programs that watch the directory.
+  const auto named = frame::open_unread(mount_.files, directory->handle(), name);
+  if (!named) {
+    take_back(directory, name, *made);
+    return leads_elsewhere(named.error()) ? codec::stale("another file has taken its name")
+                                          : codec::Failure(named.error());
+  }
+  auto file = frame::share_descriptor(mount_.files, *named);
+  const auto status = mount_.files.status(file->handle());
+  return with_named(directory, name, status, {std::move(file), *made});
 }
 
 codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldDirectory& directory,
@@ -158,7 +170,17 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldD
   unfinished.has_name();
   // What is written through this descriptor may not show in what the name shows, as on bindfs.
   if (*given == frame::NameGiven::by_link) file.reset();
-  return PublishedFile{std::move(file), *made};
+  return with_named(directory, name, mount_.files.status_at(directory->handle(), name), {std::move(file), *made});
+}
+
+codec::Result<Namespace::PublishedFile> Namespace::with_named(const HeldDirectory& directory, const std::string& name,
+                                                              codec::Result<struct stat> named, PublishedFile file) {
+  if (!named) {
+    take_back(directory, name, file.made);
+    return codec::Failure(named.error());
+  }
+  file.named = *named;
+  return file;
 }
 
 codec::Result<struct stat> Namespace::fill(frame::OpenFile file, mode_t mode, codec::ByteView content) {

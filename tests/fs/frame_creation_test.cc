@@ -1,6 +1,10 @@
 // What creating a frame takes of system calls, and how the new file gets its name.
+#include <array>
 #include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,6 +12,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "tests/fs/written_filesystem.h"
@@ -83,6 +88,34 @@ class CountedFiles final : public test::ForwardingFiles {
   const std::thread::id asking_ = std::this_thread::get_id();
 };
 
+/// The entries of a directory whose content changes.
+class ChangedNames {
+ public:
+  explicit ChangedNames(const std::filesystem::path& directory) {
+    EXPECT_GE(::inotify_add_watch(inotify_, directory.c_str(), IN_MODIFY), 0);
+  }
+  ChangedNames(const ChangedNames&) = delete;
+  ChangedNames& operator=(const ChangedNames&) = delete;
+  ~ChangedNames() { ::close(inotify_); }
+
+  /// Since the last call.
+  std::set<std::string> take() const {
+    std::set<std::string> names;
+    std::array<char, 65536> events{};
+    const ssize_t length = ::read(inotify_, events.data(), events.size());
+    for (std::size_t at = 0; static_cast<ssize_t>(at) < length;) {
+      inotify_event event{};
+      std::memcpy(&event, &events[at], sizeof event);
+      names.insert(&events[at + sizeof event]);
+      at += sizeof event + event.len;
+    }
+    return names;
+  }
+
+ private:
+  const int inotify_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+};
+
 class FrameCreation : public WrittenFilesystem {
  protected:
   using Listing = std::vector<std::string>;
@@ -109,17 +142,17 @@ class FrameCreation : public WrittenFilesystem {
   CountedFiles counted_;
 };
 
-TEST_F(FrameCreation, AFrameIsOpenedOnceAndItsNameIsLookedUpOnce) {
+TEST_F(FrameCreation, AFrameIsMadeAndOpenedByItsNameOnce) {
   make("before", "text");
   counted_.begin();
   auto made = filesystem_->names().create(kRootNode, "x", O_WRONLY | O_CREAT, 0644, {});
   ASSERT_TRUE(made);
-  EXPECT_EQ(counted_.opens, 1);
-  // The names on disk that would show as "x", and the new name once it is given and once it is written.
-  EXPECT_EQ(counted_.looks, 9 + 2);
+  EXPECT_EQ(counted_.opens, 2);
+  // The names on disk that would show as "x", and the new name once it is written.
+  EXPECT_EQ(counted_.looks, 9 + 1);
   ASSERT_TRUE(write(*made->handle, 0, "text"));
   ASSERT_TRUE(close(std::move(made->handle)));
-  EXPECT_EQ(counted_.opens, 2);  // looks for a lock file
+  EXPECT_EQ(counted_.opens, 3);  // looks for a lock file
   EXPECT_EQ(content("x"), "text");
 }
 
@@ -146,8 +179,8 @@ TEST_F(FrameCreation, AFrameThatTheMountHasWrittenIsNotReadAgain) {
   EXPECT_EQ(made->attributes.status.st_mode & 07777U, 0644U);
   EXPECT_EQ(counted_.reads, 0);
   EXPECT_EQ(counted_.attributes, 0) << "the system applies the umask, or a default ACL";
-  // The file before it has its name, and as what the writer takes over.
-  EXPECT_EQ(counted_.statuses, 3);
+  // The file before it has its name, as its name shows it, and as what the writer takes over.
+  EXPECT_EQ(counted_.statuses, 4);
   ASSERT_TRUE(write(*made->handle, 0, "text"));
   counted_.begin();
   ASSERT_TRUE(filesystem_->files().flush(*made->handle));
@@ -193,6 +226,21 @@ TEST_F(FrameCreation, ANewFrameHasNoNameUntilItIsComplete) {
   EXPECT_EQ(counted_.unnamed, 1);
   EXPECT_EQ(on_disk(), Listing{"x.b2frame"});
   ASSERT_TRUE(close(std::move(handle)));
+}
+
+// A second mount of the source goes by these names, as each program does that watches a directory.
+TEST_F(FrameCreation, TheSystemReportsWritesToANewFrameByItsName) {
+  for (const mode_t mode : {0644U, 0444U, 0200U}) {
+    SCOPED_TRACE(mode);
+    const std::string name = "x" + std::to_string(mode);
+    auto made = filesystem_->names().create(kRootNode, name, O_WRONLY | O_CREAT, mode, {});
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->attributes.status.st_mode & 07777U, mode);
+    const ChangedNames changed(directory_.path());
+    ASSERT_TRUE(write(*made->handle, 0, "text"));
+    ASSERT_TRUE(close(std::move(made->handle)));
+    EXPECT_EQ(changed.take(), std::set<std::string>{name + ".b2frame"});
+  }
 }
 
 // Among them are NFS, exFAT and most FUSE filesystems; others make no links, or none to a file of another user.

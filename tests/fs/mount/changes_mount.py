@@ -379,6 +379,15 @@ class Kept(Behind):
             os.utime(self.source + "/unseen/x.b2frame", ns=(turn, 2_000_000_000 + turn))
             self.assertEqual(os.stat(self.x).st_mtime_ns, 2_000_000_000 + turn)
 
+    def test_what_another_mount_writes_to_a_file_that_it_has_created(self):
+        # semantics: F2
+        with Mount(self.source) as other, open(other / "y", "wb", buffering=0) as file:
+            for turn in range(10):
+                file.write(b"z" * 1000)
+                os.fsync(file.fileno())
+                self.sees(lambda size=1000 * turn + 1000: os.stat(self.mount / "y").st_size == size)
+                self.ask_twice(self.mount / "y")
+
     def test_what_the_mount_itself_writes_shows_at_once(self):
         for turn in range(20):
             with open(self.x, "wb") as file:
