@@ -161,6 +161,14 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
   return lock;
 }
 
+Result<void> AdvisoryLock::share(FileOps& files, OpenFile frame, std::chrono::milliseconds patience) {
+  return retry_until(std::chrono::steady_clock::now() + patience, [&]() -> Result<bool> {
+    if (try_lock(files, frame, LOCK_SH).value_or(Tried::no_locks) != Tried::refused) return true;
+    const auto file = files.status(frame);
+    return file && only_readers_lock(*file);
+  });
+}
+
 Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
   const auto try_once = [&]() -> Result<bool> {
     const auto alone = try_lock(*files_, target_.frame, LOCK_EX);

@@ -56,6 +56,10 @@ class AdvisoryLock {
 
   AdvisoryLock() = default;
   static Result<AdvisoryLock> acquire(FileOps& files, const Target& target, const LockManner& manner);
+  /// Takes the shared lock of a program that has the frame open for writing, where there are locks. Fails if another
+  /// writer holds its lock for longer than `patience`. That writer may have replaced the file, so the caller examines
+  /// the name after this call.
+  static Result<void> share(FileOps& files, OpenFile frame, std::chrono::milliseconds patience);
   AdvisoryLock(AdvisoryLock&& other) noexcept
       : files_(other.files_),
         target_(std::move(other.target_)),

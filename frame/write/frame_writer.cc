@@ -32,6 +32,8 @@ using codec::unsupported;
 
 using Bytes = std::vector<std::uint8_t>;
 
+constexpr std::chrono::milliseconds kNoWait(0);
+
 /// Returns one past the last byte of the header that a commit changes, at least kSwitchEnd.
 std::size_t switch_end(ByteView header, ByteView next) {
   std::size_t end = header.size();
@@ -112,9 +114,18 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
   return {};
 }
 
+Result<void> FrameWriter::stay_open() {
+  if (!options_.stays_open) return {};
+  const bool waits = options_.waits_for_writers;
+  const auto held = AdvisoryLock::share(files_, file_->handle(), waits ? options_.lock_timeout : kNoWait);
+  if (!waits) return {};
+  // With the lock, no other writer replaces the file.
+  return held ? check_named() : held;
+}
+
 /// `image`: as open_shared().
 Result<void> FrameWriter::load(ByteView image) {
-  if (options_.stays_open) static_cast<void>(files_.try_lock(file_->handle(), LOCK_SH));
+  if (auto held = stay_open(); !held) return held;
   auto opened = load_container(image);
   if (!opened) return Failure(opened.error());
   container_ = std::move(*opened);
@@ -363,8 +374,7 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
   }
   if (auto same = check_unchanged(); !same) return same;
   if (sparse_) sparse_->prepare_to_keep();
-  auto placed = has_name_ ? replacement->publish() : replacement->drop_name();
-  if (!placed) return placed;
+  if (auto placed = put_in_place(*replacement, next); !placed) return placed;
   if (sparse_) sparse_->keep();
   adopt(std::move(next));
   if (!durable || !has_name_) return {};
@@ -378,8 +388,13 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
   return synced;
 }
 
+Result<void> FrameWriter::put_in_place(ReplacementFile& replacement, const Next& next) {
+  // Before another program can have the file.
+  if (options_.stays_open) static_cast<void>(AdvisoryLock::share(files_, next.file->handle(), kNoWait));
+  return has_name_ ? replacement.publish() : replacement.drop_name();
+}
+
 void FrameWriter::adopt(Next next) {
-  if (options_.stays_open && next.file != file_) static_cast<void>(files_.try_lock(next.file->handle(), LOCK_SH));
   file_ = std::move(next.file);
   header_ = std::move(next.header);
   is_blank_ = false;

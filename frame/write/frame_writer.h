@@ -43,6 +43,7 @@ namespace cframefs::frame {
 
 class AdvisoryLock;
 class BufferedAppender;
+class ReplacementFile;
 class SealWriter;
 
 enum class Durability : std::uint8_t {
@@ -62,6 +63,9 @@ struct WriterOptions {
   bool alone = false;
   /// The writer holds a shared lock until stop_staying_open(), which keeps out writers that need the frame `alone`.
   bool stays_open = false;
+  /// With stays_open: open() waits while another writer holds its lock. It fails with EBUSY after lock_timeout, and
+  /// with stale if that writer has replaced the file.
+  bool waits_for_writers = false;
   Checksums checksums = Checksums::on;
   /// Shared by successive writers of the same sparse frame, so that a later writer keeps the states that readers opened
   /// through an earlier writer. Null: the writer does not know these states.
@@ -160,6 +164,10 @@ class FrameWriter {
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
   Result<AdvisoryLock> lock();
+  /// Takes the lock of WriterOptions::stays_open.
+  Result<void> stay_open();
+  /// Makes the next file the frame's, with the lock of WriterOptions::stays_open.
+  Result<void> put_in_place(ReplacementFile& replacement, const Next& next);
   Result<void> check_unchanged() const;
   Result<void> check_header() const;
   Result<void> check_named() const;

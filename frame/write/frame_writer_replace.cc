@@ -98,7 +98,7 @@ Result<void> FrameReplacement::replace_empty(const NewFrame& wanted) {
     if (auto synced = replacement->sync(); !synced) return synced;
   }
   if (auto same = writer_.check_unchanged(); !same) return same;
-  if (auto published = replacement->publish(); !published) return published;
+  if (auto placed = writer_.put_in_place(*replacement, next); !placed) return placed;
   writer_.adopt(std::move(next));
   if (is_fresh(writer_.state_)) return {};
   // The next commit may be acknowledged as durable, so the name of the new file must be durable before.

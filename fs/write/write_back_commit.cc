@@ -2,6 +2,7 @@
 // the frame; write_back_open.cc opens it and follows changes by other programs.
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include "fs/util/log.h"
 #include "fs/util/no_memory.h"
 #include "fs/write/chunk_patching.h"
+#include "fs/write/lock_patience.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -23,9 +25,6 @@ namespace {
 // Uncompressed bytes of patched chunks that are encoded before they are committed; 1/4 of dirty_limit if that is less.
 // The next chunks are encoded while the disk writes these.
 constexpr std::uint64_t kMaxPatched = std::uint64_t{48} << 20;
-// The wait for another program's lock, for requests while one request waits for lock_timeout, and for the last attempt
-// (CommitWait::past_lock).
-constexpr std::chrono::milliseconds kShortPatience(200);
 constexpr std::chrono::milliseconds kNoPatience(0);
 
 std::uint64_t rounded_up(std::uint64_t value, std::uint64_t unit) {
@@ -135,12 +134,12 @@ codec::Result<void> WriteBack::commit_some(frame::Durability durability, CommitE
 
 /// REQUIRES: commit_mutex_.
 codec::Result<void> WriteBack::waiting(CommitWait wait, const std::function<codec::Result<void>()>& work) {
-  const bool long_one = wait == CommitWait::lock && !shared_.waits_for_lock.exchange(true);
-  const auto patience = long_one ? shared_.lock_timeout : wait == CommitWait::none ? kNoPatience : kShortPatience;
-  writer_->wait_for_locks(patience, wait == CommitWait::past_lock);
+  std::optional<LockPatience> patience;
+  if (wait == CommitWait::lock) patience.emplace(shared_.waits_for_lock, shared_.lock_timeout);
+  const auto others = wait == CommitWait::none ? kNoPatience : LockPatience::kShort;
+  writer_->wait_for_locks(patience ? patience->length() : others, wait == CommitWait::past_lock);
   auto done = or_no_memory(work);
   writer_->wait_for_locks(kNoPatience);
-  if (long_one) shared_.waits_for_lock = false;
   return done;
 }
 

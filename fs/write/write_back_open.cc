@@ -5,6 +5,7 @@
 #include "frame/io/system_version.h"
 #include "frame/write/frame_replacement.h"
 #include "fs/util/no_memory.h"
+#include "fs/write/lock_patience.h"
 #include "fs/write/write_back.h"
 
 namespace cframefs::fs {
@@ -57,6 +58,9 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
   frame::WriterOptions options;
   options.fresh = fresh;
   options.stays_open = true;
+  // Not for a new file, and not when a writer that has the lock opens the frame again.
+  options.waits_for_writers = image.empty() && !writer_;
+  options.lock_timeout = std::chrono::milliseconds(0);
   options.checksums = shared_.checksums;
   options.sparse_registry = shared_.sparse_registry;
   options.lacks_entry = [this](const std::string& name) { return host_->lacks_entry(name); };
@@ -68,6 +72,16 @@ codec::Result<void> WriteBack::open_writer(const std::shared_ptr<const frame::De
                : frame::FrameWriter::open(shared_.files, directory, place_.name, frame, shared_.index_cache, options);
   };
   auto writer = open();
+  if (!writer && writer.error().sys == EBUSY) {
+    const LockPatience patience(shared_.waits_for_lock, shared_.lock_timeout);
+    options.lock_timeout = patience.length();
+    writer = open();
+  }
+  if (!writer && writer.error().sys == EBUSY) {
+    // What is written waits for the lock (semantics.md C4).
+    options.waits_for_writers = false;
+    writer = open();
+  }
   if (!writer && writer.error().sys == EACCES) {
     // The program that creates a file may write it even if its mode is read-only, because it has the file open.
     auto status = shared_.files.status(frame->handle());

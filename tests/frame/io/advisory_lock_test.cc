@@ -3,13 +3,16 @@
 #include "frame/io/advisory_lock.h"
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
@@ -31,7 +34,8 @@ using test::pattern;
 constexpr std::int32_t kChunk = 100;
 constexpr const char* kName = "frame.b2frame";
 
-/// Calls `before_switch` once, before the header fields are written, and `at_lock` once, at the next attempt to lock.
+/// Calls each function once: `before_switch` before the header fields are written, `at_lock` at the next attempt to
+/// lock, `before_rename` before a file gets a name.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
@@ -44,8 +48,14 @@ class InterruptedFiles : public test::ForwardingFiles {
     if (auto once = std::exchange(at_lock, nullptr)) once();
     return ForwardingFiles::try_lock(file, operation);
   }
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
+    if (auto once = std::exchange(before_rename, nullptr)) once();
+    return ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+  }
   std::function<void()> before_switch;
   std::function<void()> at_lock;
+  std::function<void()> before_rename;
 };
 
 class AdvisoryLockTest : public ::testing::Test {
@@ -70,6 +80,14 @@ class AdvisoryLockTest : public ::testing::Test {
     options.stays_open = true;
     return open(options);
   }
+  /// Opens the frame as a mount does for the first program that writes it.
+  codec::Result<std::unique_ptr<FrameWriter>> open_after_writers(std::chrono::milliseconds patience) {
+    frame::WriterOptions options;
+    options.stays_open = true;
+    options.waits_for_writers = true;
+    options.lock_timeout = patience;
+    return FrameWriter::open(files_, dir_.handle(), kName, nullptr, options);
+  }
   /// Compacts as a program that replaces the file of the frame.
   codec::Result<void> compact_alone() {
     frame::WriterOptions options;
@@ -81,8 +99,9 @@ class AdvisoryLockTest : public ::testing::Test {
     return writer.commit(Durability::ordered);
   }
   /// Takes a lock as another program.
-  frame::Descriptor lock_of_a_reader(int operation) {
-    const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), O_RDONLY);
+  frame::Descriptor lock_of_a_reader(int operation) { return lock_of_another(operation, O_RDONLY); }
+  frame::Descriptor lock_of_another(int operation, int access) {
+    const auto fd = frame::system_files().open_named((temp_.path() / kName).string(), access);
     EXPECT_TRUE(fd);
     frame::Descriptor reader(frame::system_files(), *fd);
     EXPECT_EQ(::flock(reader.handle().value, operation | LOCK_NB), 0);
@@ -178,6 +197,50 @@ TEST_F(AdvisoryLockTest, AnExclusiveLockOfAReaderIsIgnoredOnlyAtTheLastAttempt) 
   writer->wait_for_locks(std::chrono::milliseconds(20), true);
   EXPECT_TRUE(commit(*writer, 2));
   expect_first_chunk(2);
+}
+
+TEST_F(AdvisoryLockTest, OpeningForWritingWaitsForAnotherWriter) {
+  std::optional<frame::Descriptor> other = lock_of_another(LOCK_EX, O_RDWR);
+  const auto refused = open_after_writers(std::chrono::milliseconds(20));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sys, EBUSY);
+  files_.at_lock = [&] { files_.at_lock = [&] { other.reset(); }; };  // before the second attempt
+  const auto writer = open_after_writers(std::chrono::minutes(1));
+  ASSERT_TRUE(writer) << codec::describe(writer.error());
+  EXPECT_TRUE(commit(**writer, 2));
+}
+
+TEST_F(AdvisoryLockTest, OpeningForWritingDoesNotWaitForAReader) {
+  const auto reader = lock_of_a_reader(LOCK_EX);
+  EXPECT_TRUE(open_after_writers(std::chrono::milliseconds(0)));
+}
+
+// Otherwise what a program writes next would be lost.
+TEST_F(AdvisoryLockTest, AFrameReplacedWhileItIsOpenedForWritingIsStale) {
+  const auto other = open_for_long();
+  ASSERT_TRUE(commit(*other, 2));
+  files_.at_lock = [&] { EXPECT_TRUE(frame::FrameSpace(*other).compact()); };
+  const auto late = open_after_writers(std::chrono::milliseconds(20));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::stale);
+  EXPECT_TRUE(open_after_writers(std::chrono::milliseconds(20)));
+}
+
+// Another program may open the file as soon as it has the name.
+TEST_F(AdvisoryLockTest, ANewFileIsLockedBeforeItHasTheName) {
+  auto mount = open_for_long();
+  ASSERT_TRUE(commit(*mount, 2));
+  files_.before_rename = [&] {
+    int locked = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
+      const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+      locked += ::flock(fd, LOCK_EX | LOCK_NB) != 0 ? 1 : 0;
+      ::close(fd);
+    }
+    EXPECT_EQ(locked, 2) << "the old file and the new one";
+  };
+  ASSERT_TRUE(frame::FrameSpace(*mount).compact());
+  EXPECT_FALSE(files_.before_rename) << "was called";
 }
 
 /// The frame belongs to another user than the files beside it.

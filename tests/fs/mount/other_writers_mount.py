@@ -209,6 +209,23 @@ class Others(Writing):
         with open(mount / "x", "rb") as file:
             self.assertEqual(file.read(), b"second" * 1000)
 
+    def test_two_mounts_write_one_frame_in_turns(self):
+        # semantics: C13
+        # The mount that wrote last compacts the frame after close(2) has returned.
+        self.frame("x.b2frame", some_bytes(200_000, 1))
+        content = bytearray(some_bytes(200_000, 1))
+        mounts = [self.mount(), Mount(self.source)]
+        self.addCleanup(mounts[1].close)
+        for turn in range(200):
+            piece, at = some_bytes(30_000, turn), turn * 7919 % 170_000
+            with open(mounts[turn % 2] / "x", "r+b", buffering=0) as file:
+                file.seek(at)
+                file.write(piece)
+            content[at : at + len(piece)] = piece
+        for mount in mounts:
+            with open(mount / "x", "rb") as file:
+                self.assertEqual(file.read(), content)
+
     def test_a_commit_that_waits_for_a_lock_keeps_nobody_waiting(self):
         # One thread of the daemon may be serving alone just then (fs/fuse/busy_poll_policy.h).
         self.frame("x.b2frame", b"first" * 1000)
