@@ -241,9 +241,11 @@ class ScriptedFrame {
     check_size(to);
   }
 
-  /// Claims nothing of an entry that has a chunk of another size than is due there.
+  /// Claims nothing of an entry that has a chunk of another size than is due there, or of a size that is not known: one
+  /// that was damaged from the beginning.
   void check_size(std::uint64_t number) {
-    if (expected(number).plain.size() == sizes_[number % expected_.size()]) return;
+    const Expected& chunk = expected(number);
+    if (chunk.claim == Claim::same && chunk.plain.size() == sizes_[number % expected_.size()]) return;
     expected(number).claim = Claim::anything;
     if (!has_chunks_of_one_size()) expect_anything();
   }
