@@ -24,6 +24,7 @@ using codec::Failure;
 using codec::io_error;
 
 constexpr std::chrono::milliseconds kPause(5);
+constexpr std::chrono::milliseconds kRegain(200);
 constexpr FileOffset kCounterAt{8};
 
 bool locking_asked_for() {
@@ -156,7 +157,16 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
       if (auto raised = raise_counter(files, lock.side_car_.handle()); !raised) return Failure(raised.error());
     }
   }
-  if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
+  if (manner.guards) {
+    const auto guarded = lock.take_guard();
+    if (!guarded) return Failure(guarded.error());
+    if (*guarded == Guarded::by_another) return held_by_another();
+  }
+  if (auto held = lock.take_frame(manner, until); !held) {
+    // The attempts have dropped the shared lock.
+    if (manner.stays_shared) static_cast<void>(share(files, target.frame, kRegain));
+    return Failure(held.error());
+  }
   lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;
   return lock;
 }
@@ -182,7 +192,10 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     if (*shared != Tried::held) return false;
     frame_ = target_.frame;
     is_exclusive_ = false;
-    return manner.alone ? false : take_guard();
+    if (manner.alone) return false;
+    const auto guarded = take_guard();
+    if (!guarded) return Failure(guarded.error());
+    return *guarded == Guarded::by_this;
   };
   std::optional<FileVersion> before;
   if (manner.past_frame) {
@@ -198,28 +211,39 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
   if (!before || !after || !(*before == version_of(*after))) return held;
   is_exclusive_ = false;
   const auto guarded = take_guard();
-  if (guarded && !*guarded) return held;
+  if (guarded && *guarded != Guarded::by_this) return held;
   return {};
 }
 
-/// Takes the guard. Returns false if another writer holds it, or if the file may not be created.
-Result<bool> AdvisoryLock::take_guard() {
-  if (target_.guard.empty()) return true;  // a file without a name has one writer
-  const auto fd = files_->create_at(target_.dir, target_.guard, O_RDWR | O_NONBLOCK | O_NOCTTY, 0600);
+Result<AdvisoryLock::Guarded> AdvisoryLock::take_guard() {
+  // A file without a name has one writer.
+  if (target_.guard.empty() || guard_.is_open()) return Guarded::by_this;
+  constexpr int kFlags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+  auto fd = files_->create_at(target_.dir, target_.guard, kFlags | O_EXCL, 0600);
+  const bool is_new = fd.has_value();
+  if (!fd && fd.error().sys == EEXIST) fd = files_->create_at(target_.dir, target_.guard, kFlags, 0600);
   if (!fd) {
-    if (fd.error().sys == EACCES || fd.error().sys == EPERM || fd.error().sys == EROFS) return false;
+    if (fd.error().sys == EACCES || fd.error().sys == EPERM || fd.error().sys == EROFS) return Guarded::by_none;
     return Failure(fd.error());
   }
   Descriptor made(*files_, *fd);
-  const auto held = try_lock(*files_, made.handle(), LOCK_EX);
+  const auto guarded = lock_guard(made.handle());
+  if (guarded && *guarded == Guarded::by_this) guard_ = std::move(made);
+  if (!guarded && is_new) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
+  return guarded;
+}
+
+Result<AdvisoryLock::Guarded> AdvisoryLock::lock_guard(OpenFile file) {
+  const auto held = try_lock(*files_, file, LOCK_EX);
   if (!held) return Failure(held.error());
-  if (*held != Tried::held) return false;
+  if (*held == Tried::refused) return Guarded::by_another;
   // If the previous holder has removed the file since, this lock excludes no other writer.
-  const auto ours = files_->status(made.handle());
+  const auto ours = files_->status(file);
+  if (!ours) return Failure(ours.error());
   const auto named = files_->status_at(target_.dir, target_.guard);
-  if (!ours || !named || ours->st_ino != named->st_ino || ours->st_dev != named->st_dev) return false;
-  guard_ = std::move(made);
-  return true;
+  if (!named && named.error().sys != ENOENT) return Failure(named.error());
+  const bool is_named = named && ours->st_ino == named->st_ino && ours->st_dev == named->st_dev;
+  return is_named ? Guarded::by_this : Guarded::by_another;
 }
 
 AdvisoryLock::~AdvisoryLock() {

@@ -40,6 +40,9 @@ struct LockManner {
   /// on the side-car if only programs hold it that cannot write it.
   bool past_frame = false;
   bool stays_shared = false;  // on release the lock on the frame becomes a shared one
+  /// Take the guard first. flock(2) drops a shared lock before it refuses an exclusive one, so that for an instant
+  /// another writer can take the frame for its own: of two that mean to replace the file, one is refused at once.
+  bool guards = false;
 };
 
 class AdvisoryLock {
@@ -78,7 +81,9 @@ class AdvisoryLock {
   using Deadline = std::chrono::steady_clock::time_point;
 
   Result<void> take_frame(const LockManner& manner, Deadline until);
-  Result<bool> take_guard();
+  enum class Guarded : std::uint8_t { by_this, by_another, by_none };  // by_none: the guard may not be created
+  Result<Guarded> take_guard();
+  Result<Guarded> lock_guard(OpenFile file);
 
   FileOps* files_ = nullptr;
   Target target_;

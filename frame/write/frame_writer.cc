@@ -225,7 +225,7 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
     const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
-    const auto held = lock();
+    const auto held = lock(force_rewrite);
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
     if (force_rewrite && !held->is_exclusive())

@@ -111,6 +111,9 @@ class FrameWriter {
   /// Returns what the frame's name refers to: the file, or the directory of a sparse frame.
   std::shared_ptr<const Descriptor> entry() const { return directory_ ? directory_ : file_; }
 
+  /// Returns stale if the header on disk is not that of the committed state: another program has changed the frame.
+  Result<void> check_header() const;
+
   /// Returns the changes that are not committed yet, and sizes that include them.
   const PendingChanges& pending() const { return pending_; }
   bool has_changes() const;
@@ -163,13 +166,13 @@ class FrameWriter {
   OpenFile entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
-  Result<AdvisoryLock> lock();
+  /// `guards`: as in LockManner.
+  Result<AdvisoryLock> lock(bool guards = false);
   /// Takes the lock of WriterOptions::stays_open.
   Result<void> stay_open();
   /// Makes the next file the frame's, with the lock of WriterOptions::stays_open.
   Result<void> put_in_place(ReplacementFile& replacement, const Next& next);
   Result<void> check_unchanged() const;
-  Result<void> check_header() const;
   Result<void> check_named() const;
   Result<std::uint64_t> cut_tail_locked();
   std::uint64_t dead_bytes();

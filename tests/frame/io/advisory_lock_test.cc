@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -35,7 +36,7 @@ constexpr std::int32_t kChunk = 100;
 constexpr const char* kName = "frame.b2frame";
 
 /// Calls each function once: `before_switch` before the header fields are written, `at_lock` at the next attempt to
-/// lock, `before_rename` before a file gets a name.
+/// lock, `after_refusal` after the next one that is refused, `before_rename` before a file gets a name.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
@@ -46,7 +47,11 @@ class InterruptedFiles : public test::ForwardingFiles {
   }
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
     if (auto once = std::exchange(at_lock, nullptr)) once();
-    return ForwardingFiles::try_lock(file, operation);
+    auto held = ForwardingFiles::try_lock(file, operation);
+    if (held && !*held) {
+      if (auto once = std::exchange(after_refusal, nullptr)) once();
+    }
+    return held;
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
@@ -55,6 +60,7 @@ class InterruptedFiles : public test::ForwardingFiles {
   }
   std::function<void()> before_switch;
   std::function<void()> at_lock;
+  std::function<void()> after_refusal;
   std::function<void()> before_rename;
 };
 
@@ -226,6 +232,37 @@ TEST_F(AdvisoryLockTest, AFrameReplacedWhileItIsOpenedForWritingIsStale) {
   EXPECT_TRUE(open_after_writers(std::chrono::milliseconds(20)));
 }
 
+// A refused lock has dropped the shared one.
+TEST_F(AdvisoryLockTest, OfTwoMountsThatCompactAFrameAtOnceNoneReplacesTheFileOfTheOther) {
+  auto one = open_for_long();
+  auto other = open_for_long();
+  files_.after_refusal = [&] {
+    const auto done = frame::FrameSpace(*other).compact();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().sys, EBUSY);
+  };
+  EXPECT_EQ(frame::FrameSpace(*one).compact().error().sys, EBUSY);
+  EXPECT_FALSE(files_.after_refusal) << "was called";
+  EXPECT_TRUE(commit(*one, 2));
+}
+
+TEST_F(AdvisoryLockTest, AWriterThatWaitedInVainKeepsItsSharedLock) {
+  auto mount = open_for_long();
+  std::optional<frame::Descriptor> reader = lock_of_a_reader(LOCK_SH);
+  std::optional<frame::Descriptor> other;
+  files_.after_refusal = [&] {
+    reader.reset();
+    other = lock_of_another(LOCK_EX, O_RDWR);
+  };
+  std::thread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    other.reset();
+  });
+  EXPECT_EQ(commit(*mount, 2).error().sys, EBUSY);
+  ends.join();
+  EXPECT_EQ(compact_alone().error().sys, EBUSY) << "the mount has the frame open";
+}
+
 // Another program may open the file as soon as it has the name.
 TEST_F(AdvisoryLockTest, ANewFileIsLockedBeforeItHasTheName) {
   auto mount = open_for_long();
@@ -233,6 +270,7 @@ TEST_F(AdvisoryLockTest, ANewFileIsLockedBeforeItHasTheName) {
   files_.before_rename = [&] {
     int locked = 0;
     for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
+      if (entry.path().extension() != ".b2frame") continue;  // the guard
       const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
       locked += ::flock(fd, LOCK_EX | LOCK_NB) != 0 ? 1 : 0;
       ::close(fd);
