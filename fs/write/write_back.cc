@@ -110,10 +110,7 @@ void WriteBack::note_dirty() {
 }
 
 bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
-  // A different ctime alone: mode, owner or links have changed.
-  frame::FileVersion same = disk;
-  same.ctime_ns = identity_.ctime_ns;
-  return same == identity_;
+  return are_of_one_content(disk, identity_);
 }
 
 codec::Result<void> WriteBack::refresh() {

@@ -86,6 +86,13 @@ struct NewContent {
   frame::FileVersion version;       // of the file when it had got this content
 };
 
+/// Returns whether two versions of a file have the same content. If the ctime alone differs, mode, owner or links have
+/// changed.
+inline bool are_of_one_content(frame::FileVersion one, const frame::FileVersion& other) {
+  one.ctime_ns = other.ctime_ns;
+  return one == other;
+}
+
 /// A frame to be opened for writing.
 struct FrameToWrite {
   FrameLocation place;
@@ -232,6 +239,11 @@ class WriteBack {
   codec::Result<void> open_writer(const std::shared_ptr<const frame::Descriptor>& frame, bool fresh,
                                   bool is_open_for_writing = false, codec::ByteView image = {});
   codec::Result<frame::FileVersion> identity_on_disk() const REQUIRES(mutex_);
+  /// Returns the version of a file that is in the state of writer_. If another program has changed it since, a version
+  /// that no file has, so that the next refresh() follows that change. `known`: a version in which the file is known to
+  /// be in that state; may be null. REQUIRES: commit_mutex_.
+  codec::Result<frame::FileVersion> own_version(const frame::Descriptor& file,
+                                                const frame::FileVersion* known = nullptr) const;
   bool has_same_content(const frame::FileVersion& disk) const REQUIRES(mutex_);
   /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that
   /// this write-back has replaced still exist: only another program can have overwritten bytes.
@@ -343,7 +355,7 @@ class WriteBack {
   void count_dead_bytes(std::uint64_t dead);
   codec::Result<void> finish_commit(codec::Result<void> done);
   /// Takes the writer's version as the one that is read from then on. Throws std::bad_alloc; nothing has changed then.
-  codec::Result<void> adopt_state(bool own) REQUIRES(mutex_);
+  codec::Result<void> adopt_state(bool own, const frame::FileVersion* known = nullptr) REQUIRES(mutex_);
   /// As adopt_state(), but waits until there is memory: the version is on disk already, and no other is known there.
   codec::Result<void> adopt_in_memory(bool own) REQUIRES(mutex_);
   /// Adopts the version that a commit has left.

@@ -456,7 +456,7 @@ void WriteBack::note_own_change() {
   // If the commit has not begun to change the file, or the file was not in its known version, the new version contains
   // a change by another program.
   if (!state_.writes_known_file()) return;
-  if (auto disk = identity_on_disk()) note_identity(*disk);
+  if (auto version = own_version(*file_)) note_identity(*version);
 }
 
 void WriteBack::end_change() {

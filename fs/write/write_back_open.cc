@@ -1,5 +1,6 @@
 // The disk's side of a write-back: opening the frame, and following changes by other programs.
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "frame/io/system_version.h"
@@ -35,7 +36,8 @@ codec::Result<std::shared_ptr<WriteBack>> WriteBack::open(WriteBackShared& share
     if (auto opened = file->open_writer(frame.frame, frame.fresh, frame.is_open_for_writing, image); !opened)
       return codec::Failure(opened.error());
     codec::MutexLock lock(file->mutex_);
-    if (auto adopted = file->adopt_state(true); !adopted) return codec::Failure(adopted.error());
+    const frame::FileVersion* known = image.empty() ? nullptr : &frame.written.version;
+    if (auto adopted = file->adopt_state(true, known); !adopted) return codec::Failure(adopted.error());
     if (!image.empty() && !file->has_same_content(frame.written.version)) {
       // Another program has changed the file since: read it. The first writer would release the lock of the second.
       file->writer_.reset();
@@ -127,11 +129,23 @@ codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
   return frame::version_of(*status);
 }
 
-codec::Result<void> WriteBack::adopt_state(bool own) {
-  std::shared_ptr<const frame::Descriptor> file = writer_->file();
-  const auto status = shared_.files.status(file->handle());
+codec::Result<frame::FileVersion> WriteBack::own_version(const frame::Descriptor& file,
+                                                         const frame::FileVersion* known) const {
+  const auto status = shared_.files.status(file.handle());
   if (!status) return codec::Failure(status.error());
-  const frame::FileVersion identity = frame::version_of(*status);
+  frame::FileVersion version = frame::version_of(*status);
+  if (known != nullptr && are_of_one_content(version, *known)) return version;
+  // Look at the header after the version: a later change gives the file another version.
+  const auto same = writer_->check_header();
+  if (!same && same.error().kind == codec::ErrorKind::stale) version.size = std::numeric_limits<std::uint64_t>::max();
+  return version;
+}
+
+codec::Result<void> WriteBack::adopt_state(bool own, const frame::FileVersion* known) {
+  std::shared_ptr<const frame::Descriptor> file = writer_->file();
+  const auto version = own_version(*file, known);
+  if (!version) return codec::Failure(version.error());
+  const frame::FileVersion identity = *version;
   auto view = host_->view_of(writer_->container(), place_.path);
   if (!view) return codec::Failure(view.error());
   auto snapshot = std::make_shared<const FrameSnapshot>(host_->next_snapshot(), identity, std::move(*view), place_.path,

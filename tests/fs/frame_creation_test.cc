@@ -184,8 +184,9 @@ TEST_F(FrameCreation, AFrameThatTheMountHasWrittenIsNotReadAgain) {
   ASSERT_TRUE(write(*made->handle, 0, "text"));
   counted_.begin();
   ASSERT_TRUE(filesystem_->files().flush(*made->handle));
-  // The header before the commit and before the switch, and the new state as a reader finds it.
-  EXPECT_EQ(counted_.reads, 3);
+  // The header before the commit, before the switch, and once the new version is known; the new state as a reader finds
+  // it.
+  EXPECT_EQ(counted_.reads, 4);
   EXPECT_EQ(counted_.looks, 2) << "whether the name still is that of the file";
   EXPECT_EQ(counted_.opens, 0) << "the directory is known to have no lock file";
   filesystem_->files().release(std::move(made->handle));

@@ -1,0 +1,169 @@
+// Commits of another program in the instants in which this mount takes note of a state of its own: between a change of
+// the file and the look at its version. What the other program has written shows, and later writes join it.
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include "tests/fs/silent_kernel.h"
+#include "tests/fs/written_filesystem.h"
+
+namespace cframefs::fs {
+namespace {
+
+/// Calls each function once.
+class InterruptedFiles final : public test::ForwardingFiles {
+ public:
+  codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
+    auto held = ForwardingFiles::try_lock(file, operation);
+    if (operation == LOCK_SH && is_locked_) call(after_commit);
+    is_locked_ = operation == LOCK_EX;
+    return held;
+  }
+  codec::Result<struct stat> status(frame::OpenFile file) override {
+    if (looks_left > 0 && --looks_left == 0) call(before_look);
+    return ForwardingFiles::status(file);
+  }
+  codec::Result<void> change_mode(frame::OpenFile file, mode_t mode) override {
+    auto done = ForwardingFiles::change_mode(file, mode);
+    call(after_change);
+    return done;
+  }
+  codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
+                                const std::string& to, unsigned flags) override {
+    auto done = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
+    call(after_change);
+    return done;
+  }
+  std::function<void()> after_commit;  // when its lock is released
+  std::function<void()> before_look;   // at the version of an open file, the last one of looks_left
+  int looks_left = 0;
+  std::function<void()> after_change;  // of a mode or a name
+
+ private:
+  static void call(std::function<void()>& function) {
+    if (auto once = std::exchange(function, nullptr)) once();
+  }
+  bool is_locked_ = false;
+};
+
+class ForeignCommits : public WrittenFilesystem {
+ protected:
+  void SetUp() override {
+    files_ = &interrupted_;
+    WrittenFilesystem::SetUp();
+    ASSERT_TRUE(close(create_with("x", "0123456789")));
+    other_ = std::make_unique<Filesystem>(frame::system_files(), options_);
+    ASSERT_TRUE(other_->open_source(false));
+    other_->start(other_kernel_, {}, {});
+  }
+  void TearDown() override {
+    if (other_) other_->stop();
+    WrittenFilesystem::TearDown();
+  }
+  std::unique_ptr<FileHandle> create_with(const std::string& name, const std::string& text) {
+    auto handle = create(name);
+    EXPECT_TRUE(write(*handle, 0, text));
+    return handle;
+  }
+  /// Overwrites the beginning of a file through another mount of the source.
+  void theirs(const std::string& name, const std::string& text) {
+    const auto found = other_->names().lookup(kRootNode, name);
+    ASSERT_TRUE(found);
+    auto handle = other_->files().open(found->node, O_WRONLY);
+    ASSERT_TRUE(handle) << codec::describe(handle.error());
+    const std::vector<std::uint8_t> bytes(text.begin(), text.end());
+    EXPECT_TRUE(other_->files().write(**handle, 0, bytes, false));
+    EXPECT_TRUE(other_->files().flush(**handle));
+    other_->files().release(std::move(*handle));
+    ++their_commits_;
+  }
+  /// Opens a file as the kernel does: if the file has just changed, it looks once more.
+  std::unique_ptr<FileHandle> open_twice(const std::string& name) {
+    const auto found = filesystem_->names().lookup(kRootNode, name);
+    EXPECT_TRUE(found);
+    auto handle = filesystem_->files().open(found->node, O_RDWR);
+    return handle ? std::move(*handle) : errno_of(handle) == ESTALE ? open(name) : nullptr;
+  }
+  /// A file shows their bytes, and what is written next joins them.
+  void expect_theirs(FileHandle& handle, const std::string& name, const std::string& rest) {
+    EXPECT_EQ(their_commits_, 1);
+    EXPECT_EQ(read(handle), "THEY" + rest);
+    EXPECT_TRUE(write(handle, 8, "US"));
+    const auto committed = filesystem_->files().flush(handle);
+    EXPECT_TRUE(committed) << codec::describe(committed.error());
+    EXPECT_EQ(content(name), "THEY" + rest.substr(0, 4) + "US");
+  }
+
+  InterruptedFiles interrupted_;
+  SilentKernel other_kernel_;
+  std::unique_ptr<Filesystem> other_;
+  int their_commits_ = 0;
+};
+
+TEST_F(ForeignCommits, AfterACommit) {
+  auto handle = open("x");
+  ASSERT_TRUE(write(*handle, 4, "ours"));
+  interrupted_.after_commit = [&] { theirs("x", "THEY"); };
+  ASSERT_TRUE(filesystem_->files().flush(*handle));
+  expect_theirs(*handle, "x", "ours89");
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(ForeignCommits, WhileTheFrameIsOpened) {
+  for (int look = 1;; ++look) {
+    SCOPED_TRACE(look);
+    const std::string name = "x" + std::to_string(look);
+    ASSERT_TRUE(close(create_with(name, "0123456789")));
+    their_commits_ = 0;
+    interrupted_.before_look = [&] { theirs(name, "THEY"); };
+    interrupted_.looks_left = look;
+    auto handle = open_twice(name);
+    ASSERT_NE(handle, nullptr);
+    if (std::exchange(interrupted_.before_look, nullptr)) {
+      EXPECT_GT(look, 3) << "the open was not interrupted in each look";
+      return;
+    }
+    expect_theirs(*handle, name, "456789");
+    EXPECT_TRUE(close(std::move(handle)));
+  }
+}
+
+TEST_F(ForeignCommits, WhileItsModeChanges) {
+  auto handle = open("x");
+  interrupted_.after_change = [&] { theirs("x", "THEY"); };
+  AttributeChanges changes;
+  changes.mode = 0600;
+  ASSERT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes));
+  expect_theirs(*handle, "x", "456789");
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(ForeignCommits, WhileItsNameChanges) {
+  auto handle = open("x");
+  interrupted_.after_change = [&] { theirs("y", "THEY"); };
+  ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0));
+  expect_theirs(*handle, "y", "456789");
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+// Dirty data lie over a state that is gone.
+TEST_F(ForeignCommits, AfterACommitWithMoreWrittenMeanwhile) {
+  auto handle = open("x");
+  ASSERT_TRUE(write(*handle, 4, "ours"));
+  interrupted_.after_commit = [&] {
+    theirs("x", "THEY");
+    EXPECT_TRUE(write(*handle, 8, "US"));
+  };
+  ASSERT_TRUE(filesystem_->files().flush(*handle));
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), ESTALE);
+  EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
+  EXPECT_EQ(content("x"), "THEYours89");
+}
+
+}  // namespace
+}  // namespace cframefs::fs
