@@ -406,7 +406,8 @@ class WriteBack {
   std::optional<ArrayChanges> array_ GUARDED_BY(mutex_);        // set if the file is an array, or becomes one
   std::optional<std::uint64_t> named_size_ GUARDED_BY(mutex_);  // of a new array, by the header written last
   Changer changed_by_ GUARDED_BY(mutex_) = nullptr;             // handle that last changed the array's size or last row
-  std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);
+  std::shared_ptr<const frame::Descriptor> file_ GUARDED_BY(mutex_);   // of a sparse frame, its index
+  std::shared_ptr<const frame::Descriptor> entry_ GUARDED_BY(mutex_);  // file_, or the directory of a sparse frame
   frame::FileVersion identity_ GUARDED_BY(mutex_);
   std::uint64_t foreign_states_ GUARDED_BY(mutex_) = 0;  // counts reloads, and overwritten committed bytes
   std::optional<codec::Error> lost_ GUARDED_BY(mutex_);  // why data were lost; not reported yet

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "frame/cframe/sparse_frame.h"
 #include "frame/io/system_version.h"
 #include "frame/write/frame_replacement.h"
 #include "fs/util/no_memory.h"
@@ -124,7 +125,11 @@ void WriteBack::close() {
 }
 
 codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
-  auto status = shared_.files.status(file_->handle());
+  const bool is_sparse = entry_ != file_;
+  // Each commit replaces the index of a sparse frame, those of other programs, too. Without a name it is file_.
+  auto status = is_sparse ? shared_.files.status_at(entry_->handle(), frame::kSparseIndexName)
+                          : shared_.files.status(file_->handle());
+  if (!status && is_sparse && status.error().sys == ENOENT) status = shared_.files.status(file_->handle());
   if (!status) return codec::Failure(status.error());
   return frame::version_of(*status);
 }
@@ -160,6 +165,7 @@ codec::Result<void> WriteBack::adopt_state(bool own, const frame::FileVersion* k
   host_->committed({snapshot, file, identity_, identity, own, !same_head});
   if (!own) ++foreign_states_;
   file_ = std::move(file);
+  entry_ = writer_->entry();
   identity_ = identity;
   if (new_array_ != NewArray::in_dirty) array_ = std::move(*array);
   if (array_) {
@@ -194,7 +200,8 @@ codec::Result<void> WriteBack::reload_held() {
     }
     auto named = has_name_ ? shared_.files.status_at(place_.directory->handle(), place_.name)
                            : codec::Result<struct stat>(codec::io_error(ENOENT, "stat"));
-    const bool same_file = named && named->st_ino == disk->inode && named->st_dev == disk->device;
+    const auto ours = shared_.files.status(entry_->handle());
+    const bool same_file = named && ours && named->st_ino == ours->st_ino && named->st_dev == ours->st_dev;
     if (!same_file || is_dirty()) {
       state_.lose_track();
       return check_usable();

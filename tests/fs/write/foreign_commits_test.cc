@@ -1,9 +1,11 @@
 // Commits of another program in the instants in which this mount takes note of a state of its own: between a change of
 // the file and the look at its version. What the other program has written shows, and later writes join it.
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,6 +13,7 @@
 
 #include "tests/fs/silent_kernel.h"
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/frame_builder.h"
 
 namespace cframefs::fs {
 namespace {
@@ -69,6 +72,12 @@ class ForeignCommits : public WrittenFilesystem {
     auto handle = create(name);
     EXPECT_TRUE(write(*handle, 0, text));
     return handle;
+  }
+  void make_sparse(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directory(directory_.path() / (name + ".b2frame"));
+    const std::vector<std::uint8_t> plain(text.begin(), text.end());
+    for (const auto& [part, bytes] : test::sparse_frame(plain, 4096))
+      directory_.write(name + ".b2frame/" + part, bytes);
   }
   /// Overwrites the beginning of a file through another mount of the source.
   void theirs(const std::string& name, const std::string& text) {
@@ -149,6 +158,26 @@ TEST_F(ForeignCommits, WhileItsNameChanges) {
   ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0));
   expect_theirs(*handle, "y", "456789");
   EXPECT_TRUE(close(std::move(handle)));
+}
+
+// Its commits replace the index, which another mount has open.
+TEST_F(ForeignCommits, OfASparseFrame) {
+  make_sparse("s", "0123456789");
+  auto handle = open("s");
+  ASSERT_EQ(read(*handle), "0123456789");
+  theirs("s", "THEY");
+  expect_theirs(*handle, "s", "456789");
+  EXPECT_TRUE(close(std::move(handle)));
+}
+
+TEST_F(ForeignCommits, OfASparseFrameUnderDirtyData) {
+  make_sparse("s", "0123456789");
+  auto handle = open("s");
+  ASSERT_TRUE(write(*handle, 8, "US"));
+  theirs("s", "THEY");
+  EXPECT_EQ(errno_of(filesystem_->files().flush(*handle)), ESTALE);
+  EXPECT_EQ(errno_of(close(std::move(handle))), ESTALE);
+  EXPECT_EQ(content("s"), "THEY456789");
 }
 
 // Dirty data lie over a state that is gone.
