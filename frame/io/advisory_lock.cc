@@ -24,6 +24,7 @@ using codec::Failure;
 using codec::io_error;
 
 constexpr std::chrono::milliseconds kPause(5);
+// How long a writer whose attempts have failed tries to take its shared lock again.
 constexpr std::chrono::milliseconds kRegain(200);
 constexpr FileOffset kCounterAt{8};
 

@@ -11,8 +11,8 @@
 // Any program that can read the frame can hold a flock(2) on it, and a mount holds a shared one while the frame is open
 // for writing. Therefore shared locks of other programs do not block a commit. A writer that meets one takes a third
 // lock, so that such writers exclude each other: the `guard`, a file beside the frame that only its owner can open and
-// that exists only while it is locked. A program that replaces the file of the frame (compaction outside the mount)
-// requests `alone`, and fails while a mount has the frame open for writing.
+// that exists only while it is locked. A compaction, which replaces the file of the frame, takes the guard in any case.
+// One outside the mount requests `alone`, and fails while a mount has the frame open for writing.
 //
 // Lock order: side-car, frame, guard; a process holds the locks of one frame at a time.
 // Thread safety: one thread per object. Ownership: releases on destruction; borrows the file operations.
