@@ -228,7 +228,7 @@ Result<AdvisoryLock::Guarded> AdvisoryLock::take_guard() {
     return Failure(fd.error());
   }
   Descriptor made(*files_, *fd);
-  const auto guarded = lock_guard(made.handle());
+  auto guarded = lock_guard(made.handle());
   if (guarded && *guarded == Guarded::by_this) guard_ = std::move(made);
   if (!guarded && is_new) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
   return guarded;
