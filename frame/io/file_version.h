@@ -28,6 +28,12 @@ struct FileVersion {
     return device == other.device && inode == other.inode && size == other.size && mtime_ns == other.mtime_ns &&
            ctime_ns == other.ctime_ns && tag == other.tag;
   }
+  /// Returns true if at most the ctime differs: mode, owner or links may have changed, and the content has not.
+  bool has_content_of(const FileVersion& other) const {
+    FileVersion same = *this;
+    same.ctime_ns = other.ctime_ns;
+    return same == other;
+  }
   /// Returns true if data that were read at this version are valid at version `now`. False if a second change so soon
   /// after the first one could have gone undetected; the caller then reads again.
   bool still_matches(const FileVersion& now) const { return *this == now && (!racy || (now.racy && !now.is_coarse())); }

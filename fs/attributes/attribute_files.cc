@@ -33,8 +33,8 @@ codec::Result<NodeFiles::SharedFile> AttributeFiles::file_with_attribute(Node& n
   return name.starts_with(frame::kAclPrefix) ? file_with_rights(node) : attribute_file(node);
 }
 
-codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find, const ChangeFile& wanted,
-                                                ChangePermit& permit) {
+codec::Result<void> AttributeFiles::change_file(Node& node, KernelPages::SelfChange what, const FindFile& find,
+                                                const ChangeFile& wanted, ChangePermit& permit) {
   const auto change = [&](frame::OpenFile file) {
     const auto begun = permit.begin();
     return begun ? wanted(file) : begun;
@@ -60,7 +60,7 @@ codec::Result<void> AttributeFiles::change_file(Node& node, const FindFile& find
     const frame::OpenFile opened = (*file)->handle();
     bool has_writer = false;
     auto done = pages_.with_self_change(
-        node, [&] { return mount_.files.status(opened); },
+        node, what, [&] { return mount_.files.status(opened); },
         [&]() -> codec::Result<void> {
           // A new writer has taken over the state before the change: retry through that writer. See
           // writers_.start_writing().

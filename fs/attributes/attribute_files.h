@@ -30,7 +30,8 @@ class AttributeFiles {
   /// Returns the file that has the node's extended attribute `name`.
   codec::Result<SharedFile> file_with_attribute(Node& node, const std::string& name) EXCLUDES(mount_.names);
   /// Makes a change that leaves the content alone to the file that `find` opens, never during a commit of the node.
-  codec::Result<void> change_file(Node& node, const FindFile& find, const ChangeFile& wanted, ChangePermit& permit);
+  codec::Result<void> change_file(Node& node, KernelPages::SelfChange what, const FindFile& find,
+                                  const ChangeFile& wanted, ChangePermit& permit);
 
  private:
   MountContext& mount_;

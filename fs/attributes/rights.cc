@@ -133,8 +133,9 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
     if (const auto writer = done ? write_back_of(node) : nullptr) MountChanges(*writer).note_times((*changes.times)[1]);
     return done;
   };
+  const auto what = changes.times ? KernelPages::SelfChange::times : KernelPages::SelfChange::rights;
   return attribute_files_.change_file(
-      node, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
+      node, what, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
 }
 
 codec::Result<void> Rights::change_rights_of(frame::OpenFile file, const AttributeChanges& changes,

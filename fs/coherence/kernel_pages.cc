@@ -15,6 +15,13 @@ using Lane = Notifier::Lane;
 // wait for pages of reads in progress, but for those of a write, or of a request that no thread has taken yet.
 constexpr std::chrono::milliseconds kDropTimeout{250};
 
+/// Returns whether a change by the mount alone can have made one version of the other.
+bool may_be_ours(KernelPages::SelfChange what, const frame::FileVersion& before, frame::FileVersion after) {
+  if (what == KernelPages::SelfChange::content) return true;
+  if (what == KernelPages::SelfChange::times) after.mtime_ns = before.mtime_ns;
+  return after.has_content_of(before);
+}
+
 }  // namespace
 
 void KernelPages::enter(FileHandle& handle, const PageCacheState::Opening& opening) {
@@ -56,7 +63,8 @@ void KernelPages::note_written(FileHandle& handle, std::uint64_t at, std::uint64
                 [this, id = handle.node->id, begin, end] { notices_.kernel().forget_range(id, begin, end - begin); });
 }
 
-codec::Result<void> KernelPages::with_self_change(Node& node, const std::function<codec::Result<struct stat>()>& status,
+codec::Result<void> KernelPages::with_self_change(Node& node, SelfChange what,
+                                                  const std::function<codec::Result<struct stat>()>& status,
                                                   const std::function<codec::Result<void>()>& change) {
   const auto identity_of = [](const codec::Result<struct stat>& file) {
     return file ? std::optional(frame::version_of(*file)) : std::nullopt;
@@ -67,7 +75,9 @@ codec::Result<void> KernelPages::with_self_change(Node& node, const std::functio
   const auto state_before = identity_of(before);
   node.pages.begin_change();
   auto done = change();
-  carry_out(node.pages.end_change(state_before, identity_of(status())), node.id);
+  auto state_after = identity_of(status());
+  if (state_after && !may_be_ours(what, *state_before, *state_after)) state_after.reset();
+  carry_out(node.pages.end_change(state_before, state_after), node.id);
   return done;
 }
 

@@ -61,7 +61,7 @@ codec::Result<void> PlainFiles::write(FileHandle& handle, std::uint64_t at, code
   const frame::OpenFile opened = handle.file->handle();
   std::uint64_t place = at;
   auto done = pages_.with_self_change(
-      *handle.node, [&] { return mount_.files.status(opened); },
+      *handle.node, KernelPages::SelfChange::content, [&] { return mount_.files.status(opened); },
       [&]() -> codec::Result<void> {
         if (append) {
           auto status = mount_.files.status(opened);
@@ -77,7 +77,7 @@ codec::Result<void> PlainFiles::write(FileHandle& handle, std::uint64_t at, code
 codec::Result<void> PlainFiles::allocate(FileHandle& handle, int mode, std::uint64_t at, std::uint64_t length) {
   const frame::OpenFile opened = handle.file->handle();
   return pages_.with_self_change(
-      *handle.node, [&] { return mount_.files.status(opened); },
+      *handle.node, KernelPages::SelfChange::content, [&] { return mount_.files.status(opened); },
       [&] { return mount_.files.allocate(opened, mode, frame::FileOffset{at}, length); });
 }
 
@@ -91,7 +91,7 @@ codec::Result<void> PlainFiles::resize(Node& node, FileHandle* handle, std::uint
     file = std::move(*opened);
   }
   return pages_.with_self_change(
-      node, [&] { return mount_.files.status(file->handle()); },
+      node, KernelPages::SelfChange::content, [&] { return mount_.files.status(file->handle()); },
       [&] {
         const auto begun = permit.begin();
         return begun ? mount_.files.truncate(file->handle(), size) : begun;

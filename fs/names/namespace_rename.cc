@@ -65,7 +65,8 @@ void Namespace::carry_versions(const std::vector<VersionedNode>& before) {
     auto at = node_files_.held_name_of(*node);
     if (!at) continue;
     auto probe = mount_.tree.probe_entry(at->handle(), at->name);
-    if (probe) node->pages.renamed(identity, probe->identity);
+    // A rename changes the ctime alone.
+    if (probe && probe->identity.has_content_of(identity)) node->pages.renamed(identity, probe->identity);
   }
 }
 

@@ -110,7 +110,7 @@ void WriteBack::note_dirty() {
 }
 
 bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
-  return are_of_one_content(disk, identity_);
+  return disk.has_content_of(identity_);
 }
 
 codec::Result<void> WriteBack::refresh() {

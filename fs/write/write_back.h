@@ -86,13 +86,6 @@ struct NewContent {
   frame::FileVersion version;       // of the file when it had got this content
 };
 
-/// Returns whether two versions of a file have the same content. If the ctime alone differs, mode, owner or links have
-/// changed.
-inline bool are_of_one_content(frame::FileVersion one, const frame::FileVersion& other) {
-  one.ctime_ns = other.ctime_ns;
-  return one == other;
-}
-
 /// A frame to be opened for writing.
 struct FrameToWrite {
   FrameLocation place;

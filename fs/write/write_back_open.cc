@@ -139,7 +139,7 @@ codec::Result<frame::FileVersion> WriteBack::own_version(const frame::Descriptor
   const auto status = shared_.files.status(file.handle());
   if (!status) return codec::Failure(status.error());
   frame::FileVersion version = frame::version_of(*status);
-  if (known != nullptr && are_of_one_content(version, *known)) return version;
+  if (known != nullptr && version.has_content_of(*known)) return version;
   // Look at the header after the version: a later change gives the file another version.
   const auto same = writer_->check_header();
   if (!same && same.error().kind == codec::ErrorKind::stale) version.size = std::numeric_limits<std::uint64_t>::max();

@@ -1,5 +1,6 @@
 // Commits of another program in the instants in which this mount takes note of a state of its own: between a change of
 // the file and the look at its version. What the other program has written shows, and later writes join it.
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -36,6 +37,11 @@ class InterruptedFiles final : public test::ForwardingFiles {
     call(after_change);
     return done;
   }
+  codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override {
+    auto done = ForwardingFiles::set_times(file, times);
+    call(after_change);
+    return done;
+  }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
     auto done = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
@@ -45,7 +51,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
   std::function<void()> after_commit;  // when its lock is released
   std::function<void()> before_look;   // at the version of an open file, the last one of looks_left
   int looks_left = 0;
-  std::function<void()> after_change;  // of a mode or a name
+  std::function<void()> after_change;  // of a mode, times or a name
 
  private:
   static void call(std::function<void()>& function) {
@@ -78,6 +84,10 @@ class ForeignCommits : public WrittenFilesystem {
     const std::vector<std::uint8_t> plain(text.begin(), text.end());
     for (const auto& [part, bytes] : test::sparse_frame(plain, 4096))
       directory_.write(name + ".b2frame/" + part, bytes);
+  }
+  NodeId node_of(const std::string& name) {
+    const auto found = filesystem_->names().lookup(kRootNode, name);
+    return found ? found->node : 0;
   }
   /// Overwrites the beginning of a file through another mount of the source.
   void theirs(const std::string& name, const std::string& text) {
@@ -158,6 +168,38 @@ TEST_F(ForeignCommits, WhileItsNameChanges) {
   ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0));
   expect_theirs(*handle, "y", "456789");
   EXPECT_TRUE(close(std::move(handle)));
+}
+
+// No program has the frame open: the kernel must not keep its pages for the next one.
+TEST_F(ForeignCommits, WhileAttributesChangeOfAFrameWhosePagesTheKernelHas) {
+  AttributeChanges mode;
+  mode.mode = 0600;
+  AttributeChanges time;
+  time.times = {{{0, UTIME_OMIT}, {1, 0}}};
+  const std::vector<std::function<void()>> changes = {
+      [&] { ASSERT_TRUE(filesystem_->attributes().change(node_of("x"), nullptr, mode)); },
+      [&] { ASSERT_TRUE(filesystem_->attributes().change(node_of("x"), nullptr, time)); },
+      [&] { ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0)); }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    SCOPED_TRACE(i);
+    remount();
+    let_settle("x");
+    auto reader = open("x", O_RDONLY);
+    const std::string before = read(*reader);
+    filesystem_->files().release(std::move(reader));
+    reader = open("x", O_RDONLY);
+    EXPECT_TRUE(reader->keep_pages);
+    filesystem_->files().release(std::move(reader));
+    const int drops = kernel_.files;
+    const std::string name = i == 2 ? "y" : "x";
+    interrupted_.after_change = [&] { theirs(name, std::to_string(i) + before.substr(1) + "and more"); };
+    changes[i]();
+    EXPECT_FALSE(interrupted_.after_change) << "was called";
+    reader = open(name, O_RDONLY);
+    EXPECT_TRUE(!reader->keep_pages || kernel_.files > drops);
+    EXPECT_EQ(read(*reader), std::to_string(i) + before.substr(1) + "and more");
+    filesystem_->files().release(std::move(reader));
+  }
 }
 
 // Its commits replace the index, which another mount has open.
