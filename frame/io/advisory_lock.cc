@@ -164,8 +164,8 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
     if (*guarded == Guarded::by_another) return held_by_another();
   }
   if (auto held = lock.take_frame(manner, until); !held) {
-    // The attempts have dropped the shared lock.
-    if (manner.stays_shared) static_cast<void>(share(files, target.frame, kRegain));
+    // The attempts have dropped the shared lock. What does not wait for the lock does not wait for this either.
+    if (manner.stays_shared && manner.patience.count() > 0) static_cast<void>(share(files, target.frame, kRegain));
     return Failure(held.error());
   }
   lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;
@@ -173,11 +173,15 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
 }
 
 Result<void> AdvisoryLock::share(FileOps& files, OpenFile frame, std::chrono::milliseconds patience) {
-  return retry_until(std::chrono::steady_clock::now() + patience, [&]() -> Result<bool> {
-    if (try_lock(files, frame, LOCK_SH).value_or(Tried::no_locks) != Tried::refused) return true;
-    const auto file = files.status(frame);
-    return file && only_readers_lock(*file);
-  });
+  const auto take = [&]() -> Result<bool> {
+    return try_lock(files, frame, LOCK_SH).value_or(Tried::no_locks) != Tried::refused;
+  };
+  if (*take()) return {};
+  if (patience.count() == 0) return held_by_another();
+  // Once only: this looks through the locks of all programs.
+  const auto file = files.status(frame);
+  if (file && only_readers_lock(*file)) return {};
+  return retry_until(std::chrono::steady_clock::now() + patience, take);
 }
 
 Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {

@@ -113,8 +113,8 @@ void WriteBack::note_identity(const frame::FileVersion& disk) {
 }
 
 void WriteBack::refresh_identity(bool was_right) {
-  auto version = own_version(*file_);
-  if (was_right && version) note_identity(*version);
+  if (!was_right) return;
+  if (const auto version = own_version(*file_)) note_identity(*version);
 }
 
 CommitPause::CommitPause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {

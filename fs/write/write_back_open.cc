@@ -126,7 +126,7 @@ void WriteBack::close() {
 
 codec::Result<frame::FileVersion> WriteBack::identity_on_disk() const {
   const bool is_sparse = entry_ != file_;
-  // Each commit replaces the index of a sparse frame, those of other programs, too. Without a name it is file_.
+  // Each commit replaces the index of a sparse frame, those of other programs, too. Once it is removed, file_ remains.
   auto status = is_sparse ? shared_.files.status_at(entry_->handle(), frame::kSparseIndexName)
                           : shared_.files.status(file_->handle());
   if (!status && is_sparse && status.error().sys == ENOENT) status = shared_.files.status(file_->handle());
@@ -139,7 +139,8 @@ codec::Result<frame::FileVersion> WriteBack::own_version(const frame::Descriptor
   const auto status = shared_.files.status(file.handle());
   if (!status) return codec::Failure(status.error());
   frame::FileVersion version = frame::version_of(*status);
-  if (known != nullptr && version.has_content_of(*known)) return version;
+  // A failed writer does not know what its last attempt has left of the header.
+  if (is_failed(writer_->state()) || (known != nullptr && version.has_content_of(*known))) return version;
   // Look at the header after the version: a later change gives the file another version.
   const auto same = writer_->check_header();
   if (!same && same.error().kind == codec::ErrorKind::stale) version.size = std::numeric_limits<std::uint64_t>::max();
