@@ -130,7 +130,7 @@ codec::Result<void> ExtendedAttributes::change_stored(Node& node, const std::str
                                                       const AttributeFiles::ChangeFile& change, ChangePermit& permit) {
   bool were_kept = false;
   auto done = attribute_files_.change_file(
-      node, KernelPages::SelfChange::rights, [&] { return attribute_files_.file_with_attribute(node, name); },
+      node, KernelPages::SelfChange::ctime, [&] { return attribute_files_.file_with_attribute(node, name); },
       [&](frame::OpenFile file) {
         auto changed = change(file);
         // Before the watcher's reports of this change are looked into, which wait for Node::change_mutex.

@@ -133,7 +133,7 @@ codec::Result<void> Rights::change_rights(Node& node, const AttributeChanges& ch
     if (const auto writer = done ? write_back_of(node) : nullptr) MountChanges(*writer).note_times((*changes.times)[1]);
     return done;
   };
-  const auto what = changes.times ? KernelPages::SelfChange::times : KernelPages::SelfChange::rights;
+  const auto what = changes.times ? KernelPages::SelfChange::times : KernelPages::SelfChange::ctime;
   return attribute_files_.change_file(
       node, what, [&] { return attribute_files_.file_with_rights(node); }, change, permit);
 }

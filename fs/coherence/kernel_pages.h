@@ -33,8 +33,9 @@ class KernelPages {
   /// Called after a write whose bytes the kernel has put into the pages at `at` and the daemon at `place`. Drops its
   /// pages if they may be older than the write.
   void note_written(FileHandle& handle, std::uint64_t at, std::uint64_t place, std::uint64_t length);
-  /// What a change by the mount itself may change. If more is different after it, another program has changed the file.
-  enum class SelfChange : std::uint8_t { content, times, rights };
+  /// What a change by the mount itself may change: all, the times, or the ctime alone. If more is different after it,
+  /// another program has changed the file.
+  enum class SelfChange : std::uint8_t { content, times, ctime };
   /// Makes a change by the mount itself to the file of `node`, so that valid pages in the kernel stay valid. `status`:
   /// stats the file; `change`: makes the change.
   codec::Result<void> with_self_change(Node& node, SelfChange what,

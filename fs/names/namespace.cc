@@ -84,7 +84,7 @@ codec::Result<Attributes> Namespace::link(NodeId id, NodeId parent, const std::s
   if (!file) return codec::Failure(file.error());
   const frame::OpenFile opened = (*file)->handle();
   auto done = pages_.with_self_change(
-      *node, KernelPages::SelfChange::rights, [&] { return mount_.files.status(opened); },
+      *node, KernelPages::SelfChange::ctime, [&] { return mount_.files.status(opened); },
       [&] { return mount_.files.link_at(opened, (*directory)->handle(), NameMapper::on_disk(name)); });
   if (!done) return codec::Failure(done.error());
   return lookups_.lookup(parent, name);

@@ -77,7 +77,7 @@ class Namespace {
   struct PublishedFile {
     std::shared_ptr<const frame::Descriptor> file;  // open for reading and writing; nullptr: open the name
     struct stat made = {};                          // before it had its name
-    struct stat named = {};                         // as its name shows it
+    codec::Result<struct stat> named = {};          // as its name shows it
   };
   enum class NameUse : std::uint8_t {
     free,      // EEXIST if it is not
@@ -104,11 +104,7 @@ class Namespace {
                                                codec::ByteView content) REQUIRES(mount_.changes);
   /// As publish(), with a temporary name until then.
   codec::Result<PublishedFile> publish_temporary(const HeldDirectory& directory, const std::string& name, mode_t mode,
-                                                 codec::ByteView content) REQUIRES(mount_.changes);
-  /// Completes `file`, once it has its name. Removes the file on failure.
-  codec::Result<PublishedFile> with_named(const HeldDirectory& directory, const std::string& name,
-                                          codec::Result<struct stat> named, PublishedFile file)
-      REQUIRES(mount_.changes);
+                                                 codec::ByteView content);
   /// Writes a new file, and sets the bits of `mode` that a write clears. Returns its status.
   codec::Result<struct stat> fill(frame::OpenFile file, mode_t mode, codec::ByteView content);
   codec::Result<NewFile> create_plain(const HeldDirectory& directory, const std::string& name, mode_t mode);

@@ -112,11 +112,15 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
   auto given = publish(directory, name, mode, image);
   if (!given) return codec::Failure(given.error());
   auto& [file, made, named] = *given;
-  if (named.st_ino != made.st_ino || named.st_dev != made.st_dev) {
-    if (!may_be_one_file(made, named)) return codec::stale("another file has taken its name");
+  if (!named) {
+    take_back(directory, name, made);
+    return codec::Failure(named.error());
+  }
+  if (named->st_ino != made.st_ino || named->st_dev != made.st_dev) {
+    if (!may_be_one_file(made, *named)) return codec::stale("another file has taken its name");
     file.reset();
   }
-  return NewFile{SourceTree::new_entry(EntryKind::frame, named, empty.chunksize), std::move(file),
+  return NewFile{SourceTree::new_entry(EntryKind::frame, *named, empty.chunksize), std::move(file),
                  NewContent{std::move(image), frame::version_of(made)}};
 }
 
@@ -151,8 +155,8 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_unnamed(const HeldDir
                                           : codec::Failure(named.error());
   }
   auto file = frame::share_descriptor(mount_.files, *named);
-  const auto status = mount_.files.status(file->handle());
-  return with_named(directory, name, status, {std::move(file), *made});
+  auto status = mount_.files.status(file->handle());
+  return PublishedFile{std::move(file), *made, std::move(status)};
 }
 
 codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldDirectory& directory,
@@ -170,17 +174,7 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldD
   unfinished.has_name();
   // What is written through this descriptor may not show in what the name shows, as on bindfs.
   if (*given == frame::NameGiven::by_link) file.reset();
-  return with_named(directory, name, mount_.files.status_at(directory->handle(), name), {std::move(file), *made});
-}
-
-codec::Result<Namespace::PublishedFile> Namespace::with_named(const HeldDirectory& directory, const std::string& name,
-                                                              codec::Result<struct stat> named, PublishedFile file) {
-  if (!named) {
-    take_back(directory, name, file.made);
-    return codec::Failure(named.error());
-  }
-  file.named = *named;
-  return file;
+  return PublishedFile{std::move(file), *made, mount_.files.status_at(directory->handle(), name)};
 }
 
 codec::Result<struct stat> Namespace::fill(frame::OpenFile file, mode_t mode, codec::ByteView content) {

@@ -129,10 +129,6 @@ class FrameCreation : public WrittenFilesystem {
     ASSERT_TRUE(write(*handle, 0, text));
     ASSERT_TRUE(close(std::move(handle)));
   }
-  NodeId node_of(const std::string& name) {
-    auto found = filesystem_->names().lookup(kRootNode, name);
-    return found ? found->node : 0;
-  }
   /// Looks for missing names until the root directory is listed.
   void list_root() {
     make("x", "text");

@@ -30,10 +30,6 @@ class NamespaceTest : public WrittenFilesystem {
   codec::Result<void> rename(const std::string& from, const std::string& to, unsigned flags = 0) {
     return filesystem_->names().rename(kRootNode, from, kRootNode, to, flags);
   }
-  NodeId node_of(const std::string& name) {
-    auto found = filesystem_->names().lookup(kRootNode, name);
-    return found ? found->node : 0;
-  }
   using Listing = std::vector<std::string>;
 };
 

@@ -240,6 +240,10 @@ class WrittenFilesystem : public ::testing::Test {
       ASSERT_EQ(::stat((directory_.path() / (name + ".b2frame")).c_str(), &status), 0);
     } while (frame::version_of(status).racy);
   }
+  NodeId node_of(const std::string& name) {
+    const auto found = filesystem_->names().lookup(kRootNode, name);
+    return found ? found->node : 0;
+  }
   std::uint64_t size_of(const std::string& name) {
     auto found = filesystem_->names().lookup(kRootNode, name);
     EXPECT_TRUE(found);

@@ -85,10 +85,6 @@ class ForeignCommits : public WrittenFilesystem {
     for (const auto& [part, bytes] : test::sparse_frame(plain, 4096))
       directory_.write(name + ".b2frame/" + part, bytes);
   }
-  NodeId node_of(const std::string& name) {
-    const auto found = filesystem_->names().lookup(kRootNode, name);
-    return found ? found->node : 0;
-  }
   /// Overwrites the beginning of a file through another mount of the source.
   void theirs(const std::string& name, const std::string& text) {
     const auto found = other_->names().lookup(kRootNode, name);
