@@ -70,7 +70,7 @@ class Filesystem {
   MountContext mount_;
   NodeFiles node_files_{mount_};
   KernelNotices notices_;
-  KernelPages pages_{mount_.nodes, notices_};
+  KernelPages pages_{mount_.nodes, notices_, mount_.options.kernel_cache.page_size};
   LateAnswers late_answers_{mount_.nodes};
   SourceChanges source_changes_{mount_, node_files_, notices_, pages_, late_answers_};
   FrameStates states_{mount_, node_files_, pages_};

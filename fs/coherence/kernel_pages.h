@@ -20,7 +20,9 @@ namespace cframefs::fs {
 
 class KernelPages {
  public:
-  KernelPages(NodeTable& nodes, KernelNotices& notices) : nodes_(nodes), notices_(notices) {}
+  /// `page`: bytes of a page.
+  KernelPages(NodeTable& nodes, KernelNotices& notices, std::uint64_t page)
+      : nodes_(nodes), notices_(notices), page_(page) {}
 
   /// Registers a handle that is opened on the state `opening.file`, and decides whether open(2) keeps pages.
   static void enter(FileHandle& handle, const PageCacheState::Opening& opening);
@@ -76,6 +78,7 @@ class KernelPages {
 
   NodeTable& nodes_;
   KernelNotices& notices_;
+  const std::uint64_t page_;
   PageFiller* filler_ = nullptr;
 };
 

@@ -15,17 +15,16 @@ constexpr int kReadAttempts = 5;
 constexpr int kReadAttemptsBesideWriters = 1000;
 // Files up to this size are decoded when opened, if a damaged chunk could share a page with a good one.
 constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 10;
-constexpr std::uint64_t kKernelPage = 4096;
 // How long an open waits until the kernel has dropped the old header of an array. After that the open makes the kernel
 // drop all pages, and those of later writes, too, which costs more.
 constexpr std::chrono::milliseconds kHeadPatience{20};
 // Writes at or beyond this offset share no page, and no large folio, with the header of an array.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 
-/// Returns true if no page contains bytes of two chunks.
-bool has_page_sized_chunks(const frame::FlatView& view) {
+/// Returns true if no page of `page` bytes contains bytes of two chunks.
+bool has_page_sized_chunks(const frame::FlatView& view, std::uint64_t page) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
-  return view.is_chunks_only() && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % kKernelPage == 0;
+  return view.is_chunks_only() && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % page == 0;
 }
 
 }  // namespace
@@ -75,7 +74,7 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
   const bool has_old_head = !pages_.is_head_dropped(node, kHeadPatience);
   const auto look = [&](const std::shared_ptr<const FrameSnapshot>& state, const frame::FileVersion& identity) {
     // If a page contains bytes of a damaged chunk and of a good one, only direct reads can tell them apart.
-    const bool shares_pages = !has_page_sized_chunks(state->view());
+    const bool shares_pages = !has_page_sized_chunks(state->view(), mount_.options.kernel_cache.page_size);
     KernelPages::enter(*handle, {identity, handle->writable, damaged, shares_pages, writer != nullptr, has_old_head});
   };
   if (writer) {
@@ -91,7 +90,9 @@ codec::Result<std::unique_ptr<FileHandle>> FrameFiles::open(std::unique_ptr<File
 
 bool FrameFiles::is_damaged_small(const FrameSnapshot& snapshot) {
   const std::uint64_t size = snapshot.view().size();
-  if (size > kSmallFile || has_page_sized_chunks(snapshot.view())) return false;
+  if (size > kSmallFile || has_page_sized_chunks(snapshot.view(), mount_.options.kernel_cache.page_size)) {
+    return false;
+  };
   Reply reply;
   return !mount_.read_path.read(snapshot, frame::FlatOffset{0}, size, reply);
 }

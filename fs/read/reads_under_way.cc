@@ -11,10 +11,11 @@ constexpr std::uint64_t kEndOfFiles = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-ReadsUnderWay::Mark ReadsUnderWay::begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length) {
+ReadsUnderWay::Mark ReadsUnderWay::begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length,
+                                         std::uint64_t page) {
   Read read;
-  read.begin = at / kPage * kPage;
-  read.end = std::min(kEndOfFiles, (at + length + kPage - 1) / kPage * kPage);
+  read.begin = at / page * page;
+  read.end = std::min(kEndOfFiles, (at + length + page - 1) / page * page);
   Mark mark;
   codec::MutexLock lock(reads->mutex_);
   mark.read_ = reads->reads_.insert(reads->reads_.end(), read);

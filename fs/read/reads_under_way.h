@@ -36,8 +36,6 @@ class ReadsUnderWay {
   };
 
  public:
-  static constexpr std::uint64_t kPage = 4096;
-
   /// Marks one read from begin() until its answer has been sent.
   class Mark {
    public:
@@ -61,8 +59,8 @@ class ReadsUnderWay {
   };
 
   /// Marks a read. REQUIRES: the kernel has locked the pages of the range, which is not empty, until the read is
-  /// answered.
-  static Mark begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length);
+  /// answered. `page`: bytes of a page.
+  static Mark begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length, std::uint64_t page);
 
   struct Range {
     std::uint64_t begin = 0;

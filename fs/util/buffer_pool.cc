@@ -5,12 +5,12 @@
 
 #include <sys/mman.h>
 
+#include "codec/base/page_memory.h"
 #include "fs/util/no_memory.h"
 
 namespace cframefs::fs {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMapped = std::size_t{64} << 10;  // from this capacity on, buffers are mapped
 constexpr std::size_t kPopulated = std::size_t{1} << 20;
 constexpr std::size_t kSmallStep = 64;
@@ -44,7 +44,7 @@ void Buffer::reset() {
 }
 
 std::size_t BufferPool::capacity_for(std::size_t size) {
-  const std::size_t step = size >= kMapped ? kPage : kSmallStep;
+  const std::size_t step = size >= kMapped ? codec::page_size() : kSmallStep;
   return size == 0 ? step : (size + step - 1) / step * step;
 }
 

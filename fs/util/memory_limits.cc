@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "codec/base/page_memory.h"
+
 namespace cframefs::fs {
 namespace {
 
@@ -112,8 +114,7 @@ std::uint64_t limit_of_group(const std::string& directory, Tree tree) {
 MemorySources MemorySources::of_system() {
   MemorySources sources;
   const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) sources.physical = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+  if (pages > 0) sources.physical = static_cast<std::uint64_t>(pages) * codec::page_size();
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) sources.address_space = limit.rlim_cur;
   return sources;

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "codec/base/page_memory.h"
 #include "frame/array/array_view.h"
 #include "frame/remote/remote_source.h"
 #include "frame/write/checksums.h"
@@ -54,6 +55,7 @@ struct KernelCacheOptions {
   // at the next call.
   std::optional<double> attr_timeout;
   std::optional<double> entry_timeout;
+  std::uint64_t page_size = codec::page_size();  // of a page of the kernel's page cache; no option
 };
 
 /// What the programs say about themselves in the statistics.

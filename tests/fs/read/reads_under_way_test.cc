@@ -17,7 +17,9 @@ constexpr std::uint64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 class ReadsUnderWayTest : public testing::Test {
  protected:
-  ReadsUnderWay::Mark begin(std::uint64_t at, std::uint64_t length) { return ReadsUnderWay::begin(reads_, at, length); }
+  ReadsUnderWay::Mark begin(std::uint64_t at, std::uint64_t length, std::uint64_t page = 4096) {
+    return ReadsUnderWay::begin(reads_, at, length, page);
+  }
   bool is_all_dropped() const { return ReadsUnderWay::is_all(reads_->gaps()); }
 
   std::shared_ptr<ReadsUnderWay> reads_ = std::make_shared<ReadsUnderWay>();
@@ -32,6 +34,11 @@ TEST_F(ReadsUnderWayTest, WholePagesOfAReadAreLeftOut) {
   const auto read = begin(8192, 5000);
   EXPECT_EQ(reads_->gaps(), (Ranges{{0, 8192}, {16384, kEnd}}));
   EXPECT_FALSE(is_all_dropped());
+}
+
+TEST_F(ReadsUnderWayTest, PagesMayBeLarger) {
+  const auto read = begin(70000, 5000, 65536);
+  EXPECT_EQ(reads_->gaps(), (Ranges{{0, 65536}, {131072, kEnd}}));
 }
 
 TEST_F(ReadsUnderWayTest, NeighboursLeaveNoGap) {
