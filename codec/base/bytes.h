@@ -4,6 +4,7 @@
 // The helpers do not check bounds: the caller has checked that the bytes exist.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -94,6 +95,15 @@ void from_little_endian(std::span<T> values) {
   if constexpr (std::endian::native == std::endian::big) {
     for (T& value : values)
       value = swap_bytes(value);
+  }
+}
+
+/// Converts numbers of `size` bytes between little-endian byte order and that of the machine. REQUIRES: `bytes` holds
+/// whole ones.
+inline void swap_if_big_endian(ByteSpan bytes, std::size_t size) {
+  if constexpr (std::endian::native == std::endian::big) {
+    for (; !bytes.empty(); bytes = bytes.subspan(size))
+      std::reverse(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 
@@ -108,13 +107,18 @@ Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
   // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): a vector would touch every page to clear it
   const MallocPtr<void> memory(std::calloc(1, size));
   if (!memory) return io_error(ENOMEM, "zfp");
-  std::memcpy(memory.get(), stream.data(), stream.size());
+  const ByteSpan words(static_cast<std::uint8_t*>(memory.get()), size);
+  std::copy(stream.begin(), stream.end(), words.begin());
+  // libzfp reads words of the machine; all known encoders have stored little-endian ones.
+  const std::size_t word = stream_word_bits / kBitsPerByte;
+  swap_if_big_endian(words.first((stream.size() + word - 1) / word * word), word);
   const std::unique_ptr<bitstream, CloseBits> bits(stream_open(memory.get(), size));
   if (!bits) return io_error(ENOMEM, "zfp");
   zfp_stream_set_bit_stream(zfp.get(), bits.get());
   zfp_stream_rewind(zfp.get());
   if (zfp_decompress(zfp.get(), field.get()) == 0) return corrupt("zfp: corrupt stream");
   if (stream_rtell(bits.get()) > kBitsPerByte * stream.size()) return corrupt("zfp: the stream is truncated");
+  swap_if_big_endian(out, static_cast<std::size_t>(typesize));
   return {};
 }
 

@@ -188,12 +188,15 @@ struct ZfpCase {
   std::uint8_t meta;
 };
 
-/// Returns the stream that libzfp encodes `plain` to, and the bytes that libzfp decodes it to.
+/// Returns the stream that libzfp encodes `plain` to, and the bytes that libzfp decodes it to, as on a little-endian
+/// machine.
 std::pair<Bytes, Bytes> through_zfp(const ZfpCase& mode, zfp_type type, const std::vector<std::int32_t>& shape,
                                     Bytes plain) {
   std::array<std::size_t, 4> n{};
   for (std::size_t i = 0; i < shape.size(); ++i)
     n[i] = static_cast<std::size_t>(shape[shape.size() - 1 - i]);
+  const std::size_t itemsize = type == zfp_type_float ? 4 : 8;
+  codec::swap_if_big_endian(plain, itemsize);
   zfp_field* field = zfp_field_alloc();
   zfp_field_set_type(field, type);
   zfp_field_set_pointer(field, plain.data());
@@ -217,6 +220,8 @@ std::pair<Bytes, Bytes> through_zfp(const ZfpCase& mode, zfp_type type, const st
   stream_close(bits);
   zfp_stream_close(zfp);
   zfp_field_free(field);
+  codec::swap_if_big_endian(stream, stream_word_bits / 8);
+  codec::swap_if_big_endian(plain, itemsize);
   return {stream, plain};
 }
 
