@@ -100,8 +100,9 @@ std::int32_t rounded_down(std::int32_t length, std::int32_t typesize) {
 
 /// Returns the sample from its first whole item of `typesize` bytes on.
 ByteView from_first_item(const Sample& sample, std::int32_t typesize) {
-  const auto size = static_cast<std::size_t>(typesize);
-  return ByteView(sample.bytes).subspan(std::min(sample.bytes.size(), (size - sample.offset % size) % size));
+  const auto size = static_cast<std::uint64_t>(typesize);
+  const std::uint64_t before = (size - sample.offset % size) % size;
+  return ByteView(sample.bytes).subspan(static_cast<std::size_t>(std::min<std::uint64_t>(sample.bytes.size(), before)));
 }
 
 /// Joins 1 / `divisor` of each slice, from the first to the last whole item of `typesize` bytes.

@@ -76,7 +76,7 @@ class Closing {
 
 unsigned landlock_version() {
   const auto version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  return version >= kRenames ? static_cast<unsigned>(version) : 0;
+  return version >= static_cast<long>(kRenames) ? static_cast<unsigned>(version) : 0;
 }
 
 bool restricts_ports() {

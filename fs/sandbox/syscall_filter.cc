@@ -37,39 +37,60 @@ constexpr const char* kCommon[] = {
     "gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "clock_gettime", "clock_getres",
     "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getrandom", "getrusage", "getrlimit", "sysinfo", "uname",
     "poll", "ppoll", "capget", "seccomp",
-    // The 32-bit names of calls with 64-bit time.
-    "futex_time64", "clock_gettime64", "clock_nanosleep_time64", "ppoll_time64"};
+    // The names on 32-bit processors: with 64-bit time, with 32-bit identities, and others.
+    "futex_time64", "clock_gettime64", "clock_nanosleep_time64", "ppoll_time64", "rt_sigtimedwait_time64", "getuid32",
+    "geteuid32", "getgid32", "getegid32", "ugetrlimit", "sigreturn"};
 
 // Reading files. The access mode of open(2) is examined.
-constexpr const char* kReadsFiles[] = {"read",         "readv",
-                                       "pread64",      "preadv",
-                                       "preadv2",      "lseek",
-                                       "_llseek",      "close",
-                                       "fstat",        "fstat64",
-                                       "newfstatat",   "fstatat64",
-                                       "stat",         "lstat",
-                                       "statx",        "statfs",
-                                       "fstatfs",      "statfs64",
-                                       "fstatfs64",    "getdents64",
-                                       "readlink",     "readlinkat",
-                                       "access",       "faccessat",
-                                       "faccessat2",   "fadvise64",
-                                       "fadvise64_64", "readahead",
-                                       "fcntl",        "fcntl64",
-                                       "flock",        "getxattr",
-                                       "lgetxattr",    "fgetxattr",
-                                       "listxattr",    "llistxattr",
-                                       "flistxattr",   "name_to_handle_at"};
+constexpr const char* kReadsFiles[] = {"read",
+                                       "readv",
+                                       "pread64",
+                                       "preadv",
+                                       "preadv2",
+                                       "lseek",
+                                       "_llseek",
+                                       "close",
+                                       "fstat",
+                                       "fstat64",
+                                       "newfstatat",
+                                       "fstatat64",
+                                       "stat",
+                                       "lstat",
+                                       "statx",
+                                       "statfs",
+                                       "fstatfs",
+                                       "statfs64",
+                                       "fstatfs64",
+                                       "getdents64",
+                                       "readlink",
+                                       "readlinkat",
+                                       "access",
+                                       "faccessat",
+                                       "faccessat2",
+                                       "fadvise64",
+                                       "fadvise64_64",
+                                       "arm_fadvise64_64",
+                                       "readahead",
+                                       "fcntl",
+                                       "fcntl64",
+                                       "flock",
+                                       "getxattr",
+                                       "lgetxattr",
+                                       "fgetxattr",
+                                       "listxattr",
+                                       "llistxattr",
+                                       "flistxattr",
+                                       "name_to_handle_at"};
 
 // Writing: to the log in any thread.
 constexpr const char* kWritesLog[] = {"write", "writev"};
-constexpr const char* kSends[] = {"sendto", "sendmsg"};
+constexpr const char* kSends[] = {"sendto", "sendmsg", "send"};
 
 // What is done with sockets and events once they exist.
-constexpr const char* kUsesSockets[] = {"pipe2",         "dup",         "dup2",        "dup3",        "eventfd2",
-                                        "epoll_create1", "epoll_ctl",   "epoll_wait",  "epoll_pwait", "select",
-                                        "pselect6",      "connect",     "recvfrom",    "recvmsg",     "setsockopt",
-                                        "getsockopt",    "getsockname", "getpeername", "shutdown"};
+constexpr const char* kUsesSockets[] = {
+    "pipe2",       "dup",         "dup2",     "dup3",    "eventfd2",   "epoll_create1",  "epoll_ctl",  "epoll_wait",
+    "epoll_pwait", "select",      "pselect6", "connect", "recvfrom",   "recvmsg",        "setsockopt", "getsockopt",
+    "getsockname", "getpeername", "shutdown", "recv",    "_newselect", "pselect6_time64"};
 
 // What the disk cache needs, and the answers of the guard, beside reading files.
 constexpr const char* kKeepsFetched[] = {"openat",    "openat2",   "mkdirat",   "unlinkat", "renameat",
@@ -84,16 +105,19 @@ constexpr const char* kServes[] = {"open",
                                    "ftruncate",
                                    "ftruncate64",
                                    "truncate",
+                                   "truncate64",
                                    "fallocate",
                                    "fsync",
                                    "fdatasync",
                                    "sync_file_range",
+                                   "sync_file_range2",
                                    "syncfs",
                                    "copy_file_range",
                                    "splice",
                                    "vmsplice",
                                    "tee",
                                    "sendfile",
+                                   "sendfile64",
                                    "mkdirat",
                                    "mknodat",
                                    "symlinkat",
@@ -109,6 +133,9 @@ constexpr const char* kServes[] = {"open",
                                    "fchownat",
                                    "lchown",
                                    "chown",
+                                   "fchown32",
+                                   "lchown32",
+                                   "chown32",
                                    "utimensat",
                                    "utimensat_time64",
                                    "setxattr",
@@ -124,11 +151,16 @@ constexpr const char* kServes[] = {"open",
                                    "close_range",
                                    "memfd_create",
                                    "setfsuid",
+                                   "setfsuid32",
                                    "setfsgid",
+                                   "setfsgid32",
                                    "setgroups",
+                                   "setgroups32",
                                    "getgroups",
+                                   "getgroups32",
                                    "capset",
                                    "setreuid",
+                                   "setreuid32",
                                    "umask",
                                    "getcwd",
                                    "chdir",
@@ -142,6 +174,15 @@ constexpr const char* kServes[] = {"open",
                                    "wait4",
                                    "waitid",
                                    "times"};
+
+// On s390, clone() has its flags second, and the arguments of mmap() are in memory, where they cannot be examined.
+#ifdef __s390__
+constexpr unsigned kCloneFlags = 1;
+constexpr bool kMapHasArguments = false;
+#else
+constexpr unsigned kCloneFlags = 0;
+constexpr bool kMapHasArguments = true;
+#endif
 
 // Calls that a daemon never makes, and an attacker needs.
 constexpr const char* kAttacks[] = {"execve",
@@ -181,10 +222,15 @@ constexpr const char* kAttacks[] = {"execve",
                                     "iopl",
                                     "ioperm",
                                     "setuid",
+                                    "setuid32",
                                     "setgid",
+                                    "setgid32",
                                     "setresuid",
+                                    "setresuid32",
                                     "setresgid",
+                                    "setresgid32",
                                     "setregid",
+                                    "setregid32",
                                     "quotactl",
                                     "fanotify_init",
                                     "modify_ldt",
@@ -193,6 +239,7 @@ constexpr const char* kAttacks[] = {"execve",
                                     "acct",
                                     "settimeofday",
                                     "clock_settime",
+                                    "clock_settime64",
                                     "clock_adjtime",
                                     "adjtimex",
                                     "sethostname",
@@ -276,7 +323,7 @@ scmp_arg_cmp has_bits(unsigned argument, std::uint64_t mask, std::uint64_t bits)
 
 /// Threads, but no processes. The flags of clone3() are in memory, where they cannot be examined.
 void permit_threads(Filter& filter) {
-  filter.permit("clone", has_bits(0, CLONE_THREAD, CLONE_THREAD));
+  filter.permit("clone", has_bits(kCloneFlags, CLONE_THREAD, CLONE_THREAD));
   filter.add(SCMP_ACT_ERRNO(ENOSYS), "clone3");
   filter.add(kEnds, "fork");
   filter.add(kEnds, "vfork");
@@ -318,8 +365,13 @@ void permit_network(Filter& filter) {
 
 /// Memory that can be executed is never made: no code is loaded once the mount serves.
 void permit_memory(Filter& filter) {
-  for (const char* const name : {"mmap", "mmap2", "mprotect"})
+  for (const char* const name : {"mmap2", "mprotect"})
     filter.permit(name, has_bits(2, PROT_EXEC, 0));
+  if constexpr (kMapHasArguments) {
+    filter.permit("mmap", has_bits(2, PROT_EXEC, 0));
+  } else {
+    filter.permit("mmap");
+  }
   filter.permit("prctl", is(0, PR_SET_NAME));
   filter.permit("prctl", is(0, PR_GET_NAME));
   // Names of the C library's heaps: PR_SET_VMA.

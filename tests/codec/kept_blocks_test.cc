@@ -75,8 +75,8 @@ TEST(KeptBlocks, GiveTheChunkThatEncodingAllBytesGives) {
         const Bytes before = mixed_bytes(10 * kBlockLength + 100, 3);
         const EncodedChunk earlier = encoded(parameters, before);
         ASSERT_FALSE(earlier.bytes.empty());
-        for (const std::size_t size :
-             {before.size(), before.size() + 1, 12UL * kBlockLength, 7UL * kBlockLength, 5UL * kBlockLength + 4}) {
+        constexpr std::size_t kBlock = kBlockLength;
+        for (const std::size_t size : {before.size(), before.size() + 1, 12 * kBlock, 7 * kBlock, 5 * kBlock + 4}) {
           SCOPED_TRACE("codec " + std::to_string(compcode) + ", filter " + std::to_string(int(filter)) + ", split " +
                        std::to_string(split_mode) + ", " + std::to_string(size) + " bytes");
           Bytes now = mixed_bytes(12 * kBlockLength, 4);

@@ -70,7 +70,7 @@ void SimulatedDisk::apply_piece(DiskBytes& bytes, const Change& change, std::siz
     case Change::Kind::zero:
     case Change::Kind::write:
       if (change.kind == Change::Kind::write && bytes.size() < change.at + end) bytes.resize(change.at + end);
-      end = std::min(end, bytes.size() - std::min(bytes.size(), change.at));
+      end = std::min(end, bytes.size() - std::min(bytes.size(), static_cast<std::size_t>(change.at)));
       if (begin < end) std::copy_n(change.bytes.data() + begin, end - begin, bytes.data() + change.at + begin);
       break;
   }

@@ -53,7 +53,8 @@ class PageFilling : public WrittenFilesystem {
       std::vector<std::int64_t> entries;
       for (std::size_t at = 0; at < plain.size(); at += kFilledChunk) {
         entries.push_back(static_cast<std::int64_t>(builder.chunk_section.size()));
-        const codec::ByteView part = codec::ByteView(plain).subspan(at, std::min(kFilledChunk, plain.size() - at));
+        const codec::ByteView part =
+            codec::ByteView(plain).subspan(at, std::min<std::size_t>(kFilledChunk, plain.size() - at));
         const test::Bytes chunk = test::raw_block_chunk(part, static_cast<std::uint32_t>(kFilledBlock));
         builder.chunk_section.insert(builder.chunk_section.end(), chunk.begin(), chunk.end());
       }

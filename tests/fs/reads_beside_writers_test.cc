@@ -89,7 +89,8 @@ TEST_F(ReadsBesideWriters, AChangeOfTimesThatFoundAFormerWriterIsNoChangeByAnoth
   std::thread times([&] {
     AttributeChanges changes;
     for (std::int64_t second = 1; !is_over; ++second) {
-      changes.times = {timespec{second, 0}, timespec{second, 0}};
+      const timespec time{static_cast<time_t>(second), 0};
+      changes.times = {time, time};
       EXPECT_TRUE(filesystem_->attributes().change(node, nullptr, changes));
     }
   });

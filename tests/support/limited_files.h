@@ -281,7 +281,7 @@ class LimitedFiles : public ForwardingFiles {
   codec::Result<struct stat> shown(codec::Result<struct stat> status) const {
     if (!status || limits_.stamp_seconds == 0) return status;
     for (struct timespec* time : {&status->st_mtim, &status->st_ctim})
-      *time = {time->tv_sec - time->tv_sec % limits_.stamp_seconds, 0};
+      *time = {static_cast<time_t>(time->tv_sec - time->tv_sec % limits_.stamp_seconds), 0};
     return status;
   }
 

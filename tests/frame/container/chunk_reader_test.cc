@@ -179,7 +179,7 @@ TEST(ChunkReader, AnyBlocksAreThoseOfTheWholeInAnyStoredOrder) {
     const auto blocks = *rc::gen::inRange<std::uint32_t>(1, count - first + 1);
     const auto bytes = decode_blocks(*opened.reader, first, blocks);
     RC_ASSERT(bytes.has_value());
-    RC_ASSERT(std::equal(bytes->begin(), bytes->end(), plain.begin() + std::ptrdiff_t{first} * blocksize));
+    RC_ASSERT(std::equal(bytes->begin(), bytes->end(), plain.begin() + static_cast<std::ptrdiff_t>(first) * blocksize));
   }));
 }
 
@@ -298,7 +298,9 @@ TEST(ChunkReader, OneReaderServesManyThreads) {
       for (std::uint32_t i = 0; i < 200; ++i) {
         const std::uint32_t block = (i * 37 + t * 11) % 200;
         const auto bytes = decode_blocks(*opened.reader, block, 1);
-        if (!bytes || !std::equal(bytes->begin(), bytes->end(), plain.begin() + std::ptrdiff_t{block} * 1000)) ++wrong;
+        if (!bytes ||
+            !std::equal(bytes->begin(), bytes->end(), plain.begin() + static_cast<std::ptrdiff_t>(block) * 1000))
+          ++wrong;
       }
     });
   }
