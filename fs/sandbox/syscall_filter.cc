@@ -356,7 +356,8 @@ void permit_network(Filter& filter) {
   // The resolver binds the socket of routes. An address of this length is none of IPv4 or IPv6.
   filter.permit("bind", is(2, sizeof(sockaddr_nl)));
   filter.add(kEnds, "bind", is_not(2, sizeof(sockaddr_nl)));
-  filter.permit("sendto", has_bits(3, MSG_FASTOPEN, 0));
+  for (const char* const name : {"sendto", "send"})
+    filter.permit(name, has_bits(3, MSG_FASTOPEN, 0));
   filter.permit("sendmsg", has_bits(2, MSG_FASTOPEN, 0));
   filter.permit("sendmmsg", has_bits(3, MSG_FASTOPEN, 0));
   // The resolver asks how long a datagram is.
