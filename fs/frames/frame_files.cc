@@ -92,7 +92,7 @@ bool FrameFiles::is_damaged_small(const FrameSnapshot& snapshot) {
   const std::uint64_t size = snapshot.view().size();
   if (size > kSmallFile || has_page_sized_chunks(snapshot.view(), mount_.options.kernel_cache.page_size)) {
     return false;
-  };
+  }
   Reply reply;
   return !mount_.read_path.read(snapshot, frame::FlatOffset{0}, size, reply);
 }
