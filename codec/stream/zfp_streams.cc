@@ -109,7 +109,7 @@ Result<void> decode_zfp(ZfpMode mode, std::uint8_t meta, std::int32_t typesize,
   if (!memory) return io_error(ENOMEM, "zfp");
   const ByteSpan words(static_cast<std::uint8_t*>(memory.get()), size);
   std::copy(stream.begin(), stream.end(), words.begin());
-  // libzfp reads words of the machine; all known encoders have stored little-endian ones.
+  // libzfp reads words in the byte order of the machine, frames hold little-endian ones (codecs.md section 7).
   const std::size_t word = stream_word_bits / kBitsPerByte;
   swap_if_big_endian(words.first((stream.size() + word - 1) / word * word), word);
   const std::unique_ptr<bitstream, CloseBits> bits(stream_open(memory.get(), size));

@@ -41,7 +41,7 @@ void KernelPages::confirm_open(FileHandle& handle) {
 
 bool KernelPages::may_be_short(Node& node, ToldSize::Read read, std::uint64_t length) {
   read.inode = node.id;
-  read.is_page = length <= page_;
+  read.is_page = length <= page_size_;
   return node.pages.end_of_file().may_be_short(read, notices_.kernel().gate());
 }
 

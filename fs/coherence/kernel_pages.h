@@ -20,9 +20,8 @@ namespace cframefs::fs {
 
 class KernelPages {
  public:
-  /// `page`: bytes of a page.
-  KernelPages(NodeTable& nodes, KernelNotices& notices, std::uint64_t page)
-      : nodes_(nodes), notices_(notices), page_(page) {}
+  KernelPages(NodeTable& nodes, KernelNotices& notices, std::uint64_t page_size)
+      : nodes_(nodes), notices_(notices), page_size_(page_size) {}
 
   /// Registers a handle that is opened on the state `opening.file`, and decides whether open(2) keeps pages.
   static void enter(FileHandle& handle, const PageCacheState::Opening& opening);
@@ -78,7 +77,7 @@ class KernelPages {
 
   NodeTable& nodes_;
   KernelNotices& notices_;
-  const std::uint64_t page_;
+  const std::uint64_t page_size_;  // bytes
   PageFiller* filler_ = nullptr;
 };
 

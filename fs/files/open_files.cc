@@ -72,8 +72,8 @@ codec::Result<void> OpenFiles::read(FileHandle& handle, std::uint64_t at, std::s
   KernelPages::confirm_open(handle);
   const ToldSize::Begin begun = handle.node->pages.end_of_file().begin_read();
   if (holds_pages && length > 0 && is_container(handle.node->kind)) {
-    const std::uint64_t page = mount_.options.kernel_cache.page_size;
-    reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length, page);
+    const std::uint64_t page_size = mount_.options.kernel_cache.page_size;
+    reply.mark() = ReadsUnderWay::begin({handle.node, &handle.node->reads}, at, length, page_size);
   }
   auto done = counted(Operation::read, is_container(handle.node->kind) ? frames_.read(handle, at, length, reply)
                                                                        : plain_.read(handle, at, length, reply));

@@ -21,10 +21,10 @@ constexpr std::chrono::milliseconds kHeadPatience{20};
 // Writes at or beyond this offset share no page, and no large folio, with the header of an array.
 constexpr std::uint64_t kFarFromHead = std::uint64_t{8} << 20;
 
-/// Returns true if no page of `page` bytes contains bytes of two chunks.
-bool has_page_sized_chunks(const frame::FlatView& view, std::uint64_t page) {
+/// Returns true if no page contains bytes of two chunks.
+bool has_page_sized_chunks(const frame::FlatView& view, std::uint64_t page_size) {
   const std::int32_t chunksize = view.container().parameters().chunksize;
-  return view.is_chunks_only() && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % page == 0;
+  return view.is_chunks_only() && chunksize > 0 && static_cast<std::uint64_t>(chunksize) % page_size == 0;
 }
 
 }  // namespace

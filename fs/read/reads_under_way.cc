@@ -12,10 +12,10 @@ constexpr std::uint64_t kEndOfFiles = std::numeric_limits<std::int64_t>::max();
 }  // namespace
 
 ReadsUnderWay::Mark ReadsUnderWay::begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length,
-                                         std::uint64_t page) {
+                                         std::uint64_t page_size) {
   Read read;
-  read.begin = at / page * page;
-  read.end = std::min(kEndOfFiles, (at + length + page - 1) / page * page);
+  read.begin = at / page_size * page_size;
+  read.end = std::min(kEndOfFiles, (at + length + page_size - 1) / page_size * page_size);
   Mark mark;
   codec::MutexLock lock(reads->mutex_);
   mark.read_ = reads->reads_.insert(reads->reads_.end(), read);

@@ -59,8 +59,9 @@ class ReadsUnderWay {
   };
 
   /// Marks a read. REQUIRES: the kernel has locked the pages of the range, which is not empty, until the read is
-  /// answered. `page`: bytes of a page.
-  static Mark begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length, std::uint64_t page);
+  /// answered.
+  static Mark begin(std::shared_ptr<ReadsUnderWay> reads, std::uint64_t at, std::uint64_t length,
+                    std::uint64_t page_size);
 
   struct Range {
     std::uint64_t begin = 0;

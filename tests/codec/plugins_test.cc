@@ -321,7 +321,10 @@ Bytes by_cells(const std::vector<std::int32_t>& shape, std::size_t side, std::si
     }
     keys.emplace_back(key, item);
   }
-  std::sort(keys.begin(), keys.end());
+  // Not by the operator of vectors: on big-endian machines that of libstdc++ 12 compares too few bytes.
+  std::sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return std::lexicographical_compare(a.first.begin(), a.first.end(), b.first.begin(), b.first.end());
+  });
   Bytes cells;
   for (const auto& [key, item] : keys)
     cells.insert(cells.end(), plain.begin() + static_cast<std::ptrdiff_t>(item * itemsize),
