@@ -15,6 +15,7 @@
 #include "tests/support/array_builder.h"
 #include "tests/support/fake_write_back_host.h"
 #include "tests/support/reading.h"
+#include "tests/support/sanitizers.h"
 
 namespace cframefs {
 namespace {
@@ -220,7 +221,7 @@ TEST(ArrayCrashTest, EveryScriptOfUpToTwoSteps) {
 
 TEST(ArrayCrashTest, LongScripts) {
   Seen seen;
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < test::steps(20U); ++seed) {
     std::mt19937 random(seed);
     std::vector<ArrayLine> script;
     for (int i = 0; i < 8; ++i)
@@ -229,7 +230,7 @@ TEST(ArrayCrashTest, LongScripts) {
     run_script(seen, script, script.size());
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(seen.states, 1000U);
+  EXPECT_GT(seen.states, test::steps(1000U));
 }
 
 }  // namespace

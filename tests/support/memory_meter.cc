@@ -7,13 +7,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CFRAMEFS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define CFRAMEFS_SANITIZED 1
-#endif
-#endif
+#include "tests/support/sanitizers.h"
 
 namespace {
 
@@ -104,13 +98,9 @@ std::size_t peak_bytes() {
 }
 
 bool limit_address_space(std::size_t bytes) {
-#ifdef CFRAMEFS_SANITIZED
-  static_cast<void>(bytes);
-  return false;
-#else
+  if constexpr (kIsSanitized) return false;
   const struct rlimit limit = {bytes, bytes};
   return ::setrlimit(RLIMIT_AS, &limit) == 0;
-#endif
 }
 
 }  // namespace cframefs::test

@@ -20,6 +20,7 @@
 #include "tests/support/frame_builder.h"
 #include "tests/support/memory_meter.h"
 #include "tests/support/reading.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temp_dir.h"
 
 namespace cframefs {
@@ -89,7 +90,7 @@ class DeadSpaceTest : public ::testing::Test {
 
 /// A session measures the dead bytes of earlier sessions, for frames of few and of many chunks.
 TEST_F(DeadSpaceTest, AFrameStaysBoundedOverManySessions) {
-  for (const std::int64_t count : {300, 70'000}) {
+  for (const std::int64_t count : {300, test::steps(70'000)}) {
     make(count);
     const std::uint64_t packed = packed_size();
     std::mt19937 random(1);
@@ -190,7 +191,7 @@ TEST_F(DeadSpaceTest, AFailedCompactionIsRetriedButNotAtEveryCommit) {
 
 /// A frame of 2^26 chunks with data at both ends. The chunks in between are replaced by zeros several times.
 TEST_F(DeadSpaceTest, TheMemoryOfARunOfZerosDoesNotDependOnItsLength) {
-  constexpr std::int64_t kMany = (std::int64_t{1} << 26) - 8;
+  constexpr std::int64_t kMany = test::steps(std::int64_t{1} << 26) - 8;
   frame::NewFrame made;
   made.chunksize = kSmallChunk;
   temp_.write(kName, frame::empty_frame(made));

@@ -11,6 +11,7 @@ import zlib
 from crafting import (CHUNK_HEADER, LZ4, MOST_ENTRIES, MOST_PLAIN, NAN, UNINITIALISED, ZEROS, ZLIB, ZSTD, blocks,
                       chunk_header, copied, entry, header, repeated, run_stream, stream, trailer, write_frame, write_parts,
                       zeros)
+from mounting import visited
 
 MIB = 1 << 20
 BYTE = copied(b"x")  # a stored chunk of one byte
@@ -32,7 +33,7 @@ def periodic(path, values, section=b"", chunk_bytes=1, **more):
 
 def period_of_255(path):
     """A value of 255 bytes makes a period of 255 entries, each of them a chunk of zeros or none at all."""
-    count = MOST_ENTRIES // 255 * 255
+    count = visited(MOST_ENTRIES) // 255 * 255
     value = (entry(ZEROS) * 32)[:255]
     write_frame(path, b"", count, 1, index=repeated(8 * count, value))
 
@@ -48,7 +49,7 @@ def index_of_zlib(path, values, differ):
     """Blocks of 4 MiB of entries that alternate, a thousand times as large as they are stored. `differ`: no block is as
     the one before."""
     per_block = 4 * MIB // 8
-    number = 32
+    number = visited(32)
     plain = b"".join(map(entry, values)) * (per_block // len(values))
     stored = [stream(zlib.compress(plain[8 * i:] + plain[:8 * i], 9)) for i in range(2 if differ else 1)]
     index = blocks(number * 4 * MIB, 4 * MIB, [stored[i % len(stored)] for i in range(number)], form=ZLIB)

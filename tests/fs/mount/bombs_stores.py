@@ -9,6 +9,8 @@ import os
 import struct
 import zlib
 
+from mounting import visited
+
 MIB = 1 << 20
 ZEROS = -0x7F00000000000000  # an entry of the index: a chunk that is not stored
 VERSION = b"\x81\xa7version\x01"
@@ -271,7 +273,7 @@ PLAIN = {
     "wide.b2e": lambda: spread_store(500, 17 * MIB),
     "tiny.b2e": lambda: embed(packed_chunk(embed_map([(b"/%x" % n, 0, 0) for n in range(400000)]))),
     # Entries that hold the store itself, or its map, or one another.
-    "pointing.b2e": lambda: embed(packed_chunk(embed_map([(b"/%d" % n, n, 8192 - n) for n in range(8000)])),
+    "pointing.b2e": lambda: embed(packed_chunk(embed_map([(b"/%d" % n, n, 8192 - n) for n in range(visited(8000))])),
                                   [plain_chunk(embed(packed_chunk(embed_map([(b"/a", 0, 8192)]))).ljust(8192, b"\0"))],
                                   8192),
     # msgpack
@@ -284,15 +286,15 @@ PLAIN = {
                                                           + b"y" * (11 * MIB), 2))),
     "counts.b2e": lambda: embed(plain_chunk(b"\x81\xa9embed_map\xdf\xff\xff\xff\xff")),
     # zip
-    "plain.b2z": lambda: zip_entry(b"x", 0, 0, 0, 0)[1] * 1000000 + zip_end(1000000, 47 * 1000000, 0),
+    "plain.b2z": lambda: zip_entry(b"x", 0, 0, 0, 0)[1] * visited(1000000) + zip_end(visited(1000000), 47 * visited(1000000), 0),
     "counts.b2z": lambda: zip_entry(b"embed.b2e", 0, 0, 0, 0)[1] + zip_end(1 << 40, 55, 0),
-    "overlapping.b2z": lambda: overlapping_zip(15000),
+    "overlapping.b2z": lambda: overlapping_zip(visited(15000)),
     "ends.b2z": lambda: b"PK\5\6" * 16400,
     "deflated.b2z": lambda: zip_file([(b"embed.b2e", (8 << 30, deflated_zeros(header(8 << 30, 100, 0, 100), 8 << 30)))]),
     "deflated-leaf.b2z": lambda: zip_file(
         [(b"a.b2nd", (8 << 30, deflated_zeros(header(8 << 30, 100, 0, 100, [(b"b2nd", b"")]), 8 << 30))),
          (b"embed.b2e", tree())]),
-    "groups.b2z": lambda: zip_file([(b"g%06d/x.b2f" % n, frame([plain_chunk(b"x" * 40)], 40, 40)) for n in range(20000)]
+    "groups.b2z": lambda: zip_file([(b"g%06d/x.b2f" % n, frame([plain_chunk(b"x" * 40)], 40, 40)) for n in range(visited(20000))]
                                    + [(b"embed.b2e", tree())]),
     # Variable-length metalayers: many of one content, and long ones.
     "layers.b2frame": lambda: many_layers(8192, special_chunk(1, MIB)),

@@ -254,6 +254,7 @@ class Mount:
             raise AssertionError(f"exit status {code}, mount left: {left}, it said: {said}")
 
 
+@functools.lru_cache(maxsize=None)
 def is_sanitized():
     """Whether the program under test is built with the address sanitizer."""
     return b"__asan_init" in pathlib.Path(CFRAMEFS).read_bytes()
@@ -262,6 +263,11 @@ def is_sanitized():
 def large_directory():
     """The number of entries of a large directory: 10,000. Fewer where a sanitizer takes several times as long for each."""
     return 2_000 if is_sanitized() else 10_000
+
+
+def visited(count):
+    """How many entries a file gets that programs visit one by one: COUNT, or an eighth of it, as in large_directory()."""
+    return count // 8 if is_sanitized() else count
 
 
 def landlock_version():

@@ -21,22 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/sanitizers.h"
+
 namespace cframefs::fs {
 namespace {
-
-// The address sanitizer makes pipes in each thread that starts another, to find out which memory exists. A daemon with
-// sanitizers enters no sandbox.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 constexpr int kPossible = 100;
 constexpr int kNoFilter = 101;
@@ -180,7 +168,9 @@ TEST(SyscallFilter, AThreadThatDecodesOnlyReads) {
 TEST(SyscallFilter, AThreadThatDecodesFromServersKeepsWhatItFetches) {
   EXPECT_EQ(outcome(remote_decoder_filter, [] { return opens("/dev/null", O_RDWR); }), kPossible);
   EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::unlinkat(AT_FDCWD, "/no-such-file", 0) == 0; }), ENOENT);
-  if (!kIsSanitized) {
+  // The address sanitizer makes pipes in each thread that starts another, to find out which memory exists. A daemon
+  // with sanitizers enters no sandbox.
+  if (!test::kIsSanitized) {
     EXPECT_EQ(outcome(remote_decoder_filter, starts_thread), kPossible);
   }
   EXPECT_EQ(outcome(remote_decoder_filter, [] { return ::socket(AF_UNIX, SOCK_DGRAM, 0) >= 0; }), EPERM);

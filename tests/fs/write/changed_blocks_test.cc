@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fs/written_filesystem.h"
+#include "tests/support/sanitizers.h"
 
 namespace cframefs::fs {
 namespace {
@@ -126,7 +127,7 @@ TEST_F(ChangedBlocksTest, RandomChanges) {
     std::string model;
     const std::uint64_t before = encoded();
     std::uint64_t whole = 0;
-    for (int i = 0; i < 120; ++i) {
+    for (int i = 0; i < test::steps(120); ++i) {
       switch (random() % 8) {
         case 0:
           model.resize(random() % (3 * kChunkLength));

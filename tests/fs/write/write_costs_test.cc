@@ -13,6 +13,7 @@
 
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/array_builder.h"
+#include "tests/support/sanitizers.h"
 
 namespace cframefs::fs {
 namespace {
@@ -169,7 +170,7 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   std::string model(items.begin(), items.end());
   std::mt19937 random(1);
   auto handle = open("x");
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < test::steps(40); ++i) {
     const std::size_t at = random() % model.size();
     const std::size_t length = std::min<std::size_t>(1 + random() % (i % 3 == 0 ? 200'000 : 200), model.size() - at);
     ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, at, length));
