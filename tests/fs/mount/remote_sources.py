@@ -7,6 +7,7 @@ of a mount are not mapped here.
 """
 
 import errno
+import functools
 import os
 import random
 import re
@@ -53,6 +54,7 @@ def whole(path):
         return file.read()
 
 
+@functools.lru_cache(maxsize=2)
 def noise(seed, size):
     """Bytes that no codec makes shorter, so that a frame of them is as long."""
     return random.Random(seed).randbytes(size)

@@ -3,10 +3,11 @@
 #include <atomic>
 #include <cerrno>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/waiting_threads.h"
 
 namespace cframefs::test {
 namespace {
@@ -47,12 +48,6 @@ class CachingListingTest : public testing::Test {
   }
   CachingListing cache_for(seconds ttl, std::size_t most = CachingListing::kMostEntries) {
     return {source_, ttl, most, [this] { return now_; }};
-  }
-  /// Waits until as many threads are in the source as listings have begun; then until all have had time to wait.
-  void await_count(int count) {
-    while (source_.count < count)
-      std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 
   CountingListing source_;
@@ -102,16 +97,15 @@ TEST_F(CachingListingTest, ThreadsWaitForOneRequestPerDirectory) {
     source_.count = 0;
     source_.hold(true);
     std::vector<std::string> names(8);
-    std::vector<std::thread> threads;
-    threads.emplace_back([&] { names[0] = listed(cache, "d"); });
-    await_count(1);
+    WaitingThreads threads;
+    threads.start([&] { names[0] = listed(cache, "d"); });
+    threads.await_sleep();
     for (std::size_t i = 1; i < names.size(); ++i)
-      threads.emplace_back([&, i] { names[i] = listed(cache, "d"); });
-    await_count(1);
+      threads.start([&, i] { names[i] = listed(cache, "d"); });
+    threads.await_sleep();
     EXPECT_EQ(source_.count, 1);
     source_.hold(false);
-    for (std::thread& thread : threads)
-      thread.join();
+    threads.join();
     EXPECT_EQ(names[0], "1");
     for (std::size_t i = 1; i < names.size(); ++i) {
       // Without a time of validity the running request may tell an older state than there was at the call.
@@ -128,16 +122,15 @@ TEST_F(CachingListingTest, ThreadsThatWaitShareAFailure) {
   CachingListing cache = cache_for(seconds(10));
   source_.hold(true);
   std::atomic<int> failures{0};
-  std::vector<std::thread> threads;
+  WaitingThreads threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
+    threads.start([&] {
       if (!cache.list("missing")) ++failures;
     });
-    await_count(1);
   }
+  threads.await_sleep();
   source_.hold(false);
-  for (std::thread& thread : threads)
-    thread.join();
+  threads.join();
   EXPECT_EQ(failures, 8);
   EXPECT_EQ(source_.count, 1) << "8 threads would wait 8 times for a dead server";
 }
@@ -146,11 +139,11 @@ TEST_F(CachingListingTest, ADirectoryThatIsListedHoldsUpNoOther) {
   CachingListing cache = cache_for(seconds(10));
   EXPECT_EQ(listed(cache, "known"), "1");
   source_.hold(true);
-  std::thread slow([&] { listed(cache, "slow"); });
-  await_count(2);
+  WaitingThreads slow;
+  slow.start([&] { listed(cache, "slow"); });
+  slow.await_sleep();
   EXPECT_EQ(listed(cache, "known"), "1");
   source_.hold(false);
-  slow.join();
 }
 
 TEST(ListedDirectoryTest, NamesAreFoundExactly) {
