@@ -170,7 +170,7 @@ TEST_F(WriteCostsTest, AnArrayIsPunchedByRunsOfChunks) {
   std::string model(items.begin(), items.end());
   std::mt19937 random(1);
   auto handle = open("x");
-  for (int i = 0; i < test::steps(40); ++i) {
+  for (int i = 0; i < test::steps(48); ++i) {  // the last change is synced
     const std::size_t at = random() % model.size();
     const std::size_t length = std::min<std::size_t>(1 + random() % (i % 3 == 0 ? 200'000 : 200), model.size() - at);
     ASSERT_TRUE(filesystem_->files().allocate(*handle, kPunch, at, length));
