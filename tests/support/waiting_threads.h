@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace cframefs::test {
@@ -30,10 +31,17 @@ class WaitingThreads {
       work();
     });
   }
-  /// Waits until all threads sleep at the same time: then each waits for something that none of them does.
+  /// Waits until all threads sleep at the same time: then each waits for something that none of them does. The test
+  /// fails if they do not within 30 s.
   void await_sleep() const {
-    while (!sleep() || !sleep())
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!all_sleep() || !all_sleep()) {
+      if (std::chrono::steady_clock::now() > until) {
+        ADD_FAILURE() << "a thread does not wait";
+        return;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
   }
   void join() {
     for (Started& started : threads_)
@@ -47,7 +55,7 @@ class WaitingThreads {
     std::thread thread;
   };
 
-  bool sleep() const {
+  bool all_sleep() const {
     for (const Started& started : threads_) {
       if (started.id == 0) return false;
       // The third field, behind the name in parentheses, is the state: proc(5).
