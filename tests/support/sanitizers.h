@@ -1,23 +1,29 @@
-// How much work a test does where a sanitizer watches it. A step then takes about ten times as long. The build without
-// a sanitizer has taken all steps; what a sanitizer finds, it finds in a fourth of them, too.
+// How much work a test does where a sanitizer watches it. A step then takes about ten times as long, so a test of
+// very many steps takes a fourth of them. The build without a sanitizer takes all. A fault that only a sanitizer shows,
+// in one of the other steps, is not seen.
 #pragma once
 
 #include <cstdint>
 
 namespace cframefs::test {
 
+#if defined(__has_feature)
+inline constexpr bool kHasAddressSanitizer = __has_feature(address_sanitizer);
+inline constexpr bool kHasOtherSanitizer = __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer);
+#else
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kHasAddressSanitizer = true;
+#else
+inline constexpr bool kHasAddressSanitizer = false;
+#endif
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kHasOtherSanitizer = true;
+#else
+inline constexpr bool kHasOtherSanitizer = false;
+#endif
+#endif
 /// True if the program is built with the address, thread or memory sanitizer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-inline constexpr bool kIsSanitized = true;
-#else
-inline constexpr bool kIsSanitized = false;
-#endif
-#else
-inline constexpr bool kIsSanitized = false;
-#endif
+inline constexpr bool kIsSanitized = kHasAddressSanitizer || kHasOtherSanitizer;
 
 /// Returns the number of steps, of `count`, that a test takes; and what it may expect of them.
 template <class Number>

@@ -1,4 +1,4 @@
-"""Random changes of files in a mount, compared with plain shadow files: 60,000 of them (25,000 with a daemon that is
+"""Random changes of files in a mount, compared with plain shadow files: 100,000 of them (25,000 with a daemon that is
 watched by a sanitizer, and slower), or RANDOM_OPERATIONS. Sparse frames get 15,000.
 
 The driver is random_changes.cc, its path in RANDOM_CHANGES of the environment. Between rounds the source is mounted
@@ -37,7 +37,7 @@ FILES = tuple(f"random-{thread}-{file}" for thread in range(2) for file in range
 class RandomChanges(unittest.TestCase):
     def test_the_mount_is_a_plain_directory_to_programs(self):
         # semantics: T1, W1
-        operations = int(os.environ.get("RANDOM_OPERATIONS", "25000" if mounting.is_sanitized() else "60000"))
+        operations = int(os.environ.get("RANDOM_OPERATIONS", "25000" if mounting.is_sanitized() else "100000"))
         work = tempfile.TemporaryDirectory(prefix="cframefs-random-", dir=mounting.fast_directory())
         self.addCleanup(work.cleanup)
         shadow = tempfile.TemporaryDirectory(prefix="cframefs-shadow-")

@@ -142,6 +142,7 @@ TEST_F(CachingListingTest, ADirectoryThatIsListedHoldsUpNoOther) {
   WaitingThreads slow;
   slow.start([&] { listed(cache, "slow"); });
   slow.await_sleep();
+  EXPECT_EQ(source_.count, 2);
   EXPECT_EQ(listed(cache, "known"), "1");
   source_.hold(false);
 }
