@@ -24,8 +24,6 @@ using codec::Failure;
 using codec::io_error;
 
 constexpr std::chrono::milliseconds kPause(5);
-// How long a writer whose attempts have failed tries to take its shared lock again.
-constexpr std::chrono::milliseconds kRegain(200);
 constexpr FileOffset kCounterAt{8};
 
 bool locking_asked_for() {
@@ -44,11 +42,33 @@ codec::Failure held_by_another() {
 
 enum class Tried : std::uint8_t { held, refused, no_locks };
 
-Result<Tried> try_lock(FileOps& files, OpenFile file, int operation) {
-  const auto held = files.try_lock(file, operation);
+Result<Tried> outcome_of(const Result<bool>& held) {
   if (held) return *held ? Tried::held : Tried::refused;
   if (knows_no_locks(held.error())) return Tried::no_locks;
   return Failure(held.error());
+}
+
+Result<Tried> try_lock(FileOps& files, OpenFile file, int operation) {
+  return outcome_of(files.try_lock(file, operation));
+}
+
+/// Returns false if another program holds an exclusive lock of fcntl(2) on the file.
+bool try_open_lock(FileOps& files, OpenFile frame) {
+  return outcome_of(files.try_byte_lock(frame, kOpenLockAt, ByteLock::share)).value_or(Tried::no_locks) !=
+         Tried::refused;
+}
+
+/// Releases a lock on the frame. On NFS this unlocks each byte of the file, so the open lock is taken again.
+void unlock(FileOps& files, OpenFile frame, bool stays_open) {
+  static_cast<void>(files.try_lock(frame, LOCK_UN));
+  if (stays_open) static_cast<void>(try_open_lock(files, frame));
+}
+
+/// Returns true if another program has the frame open for writing.
+Result<bool> is_open_elsewhere(FileOps& files, OpenFile frame) {
+  const auto open_lock = outcome_of(files.try_byte_lock(frame, kOpenLockAt, ByteLock::examine));
+  if (!open_lock) return Failure(open_lock.error());
+  return *open_lock == Tried::refused;
 }
 
 /// Calls `take` until it returns true; EBUSY if it has not by `until`.
@@ -136,7 +156,7 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
   AdvisoryLock lock;
   lock.files_ = &files;
   lock.target_ = target;
-  lock.stays_shared_ = manner.stays_shared;
+  lock.stays_open_ = manner.stays_open;
   lock.side_car_ = std::move(*opened);
   bool past_side_car = false;
   if (lock.side_car_.is_open()) {
@@ -158,45 +178,64 @@ Result<AdvisoryLock> AdvisoryLock::acquire(FileOps& files, const Target& target,
       if (auto raised = raise_counter(files, lock.side_car_.handle()); !raised) return Failure(raised.error());
     }
   }
-  if (manner.guards) {
-    const auto guarded = lock.take_guard();
-    if (!guarded) return Failure(guarded.error());
-    if (*guarded == Guarded::by_another) return held_by_another();
-  }
-  if (auto held = lock.take_frame(manner, until); !held) {
-    // The attempts have dropped the shared lock. What does not wait for the lock does not wait for this either.
-    if (manner.stays_shared && manner.patience.count() > 0) static_cast<void>(share(files, target.frame, kRegain));
-    return Failure(held.error());
-  }
+  if (auto held = lock.take_frame(manner, until); !held) return Failure(held.error());
   lock.is_exclusive_ = lock.is_exclusive_ && !past_side_car;
   return lock;
 }
 
-Result<void> AdvisoryLock::share(FileOps& files, OpenFile frame, std::chrono::milliseconds patience) {
-  const auto take = [&]() -> Result<bool> {
-    return try_lock(files, frame, LOCK_SH).value_or(Tried::no_locks) != Tried::refused;
+Result<void> AdvisoryLock::open_frame(FileOps& files, OpenFile frame, std::chrono::milliseconds patience) {
+  // A writer that holds its lock now may have asked for open locks before this one was taken.
+  const auto open = [&]() -> Result<bool> {
+    if (!try_open_lock(files, frame)) return false;
+    const Tried tried = try_lock(files, frame, LOCK_SH).value_or(Tried::no_locks);
+    if (tried == Tried::held) unlock(files, frame, true);
+    return tried != Tried::refused;
   };
-  if (*take()) return {};
+  if (*open()) return {};
   if (patience.count() == 0) return held_by_another();
   // Once only: this looks through the locks of all programs.
   const auto file = files.status(frame);
   if (file && only_readers_lock(*file)) return {};
-  return retry_until(std::chrono::steady_clock::now() + patience, take);
+  return retry_until(std::chrono::steady_clock::now() + patience, open);
+}
+
+void AdvisoryLock::open_new_frame(FileOps& files, OpenFile frame) {
+  static_cast<void>(try_open_lock(files, frame));
+}
+
+void AdvisoryLock::close_frame(FileOps& files, OpenFile frame) {
+  static_cast<void>(files.try_byte_lock(frame, kOpenLockAt, ByteLock::release));
+}
+
+Result<bool> AdvisoryLock::is_alone() const {
+  if (!is_exclusive_) return false;
+  const auto is_open = is_open_elsewhere(*files_, target_.frame);
+  return is_open ? Result<bool>(!*is_open) : is_open;
 }
 
 Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
+  bool is_used = false;  // by a program that only keeps out writers that must be alone
   const auto try_once = [&]() -> Result<bool> {
-    const auto alone = try_lock(*files_, target_.frame, LOCK_EX);
-    if (!alone) return Failure(alone.error());
+    const auto exclusive = try_lock(*files_, target_.frame, LOCK_EX);
+    if (!exclusive) return Failure(exclusive.error());
     is_exclusive_ = true;
-    if (*alone == Tried::held) frame_ = target_.frame;
-    if (*alone != Tried::refused) return true;
+    if (*exclusive == Tried::held) frame_ = target_.frame;
+    if (*exclusive != Tried::refused) {
+      if (!manner.alone) return true;
+      const auto is_open = is_open_elsewhere(*files_, target_.frame);
+      if (!is_open) return is_open;
+      is_used = *is_open;
+      // Meanwhile the program that has it open may commit.
+      if (is_used && frame_.is_open()) unlock(*files_, std::exchange(frame_, OpenFile{}), manner.stays_open);
+      return !is_used;
+    }
     // A failed lock conversion releases the previous lock, so take the shared lock again in any case.
     const auto shared = try_lock(*files_, target_.frame, LOCK_SH);
     if (!shared) return Failure(shared.error());
     if (*shared != Tried::held) return false;
     frame_ = target_.frame;
     is_exclusive_ = false;
+    is_used = manner.alone;
     if (manner.alone) return false;
     const auto guarded = take_guard();
     if (!guarded) return Failure(guarded.error());
@@ -207,7 +246,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     if (const auto status = files_->status(target_.frame)) before = version_of(*status);
   }
   auto held = retry_until(until, try_once);
-  if (!held && manner.alone && frame_.is_open()) {
+  if (!held && is_used) {
     return io_error(EBUSY, "open for writing in a mount, or locked by another program");
   }
   if (held || held.error().sys != EBUSY || manner.alone || !manner.past_frame) return held;
@@ -253,7 +292,7 @@ Result<AdvisoryLock::Guarded> AdvisoryLock::lock_guard(OpenFile file) {
 
 AdvisoryLock::~AdvisoryLock() {
   if (guard_.is_open()) static_cast<void>(files_->remove_at(target_.dir, target_.guard, false));
-  if (frame_.is_open()) static_cast<void>(files_->try_lock(frame_, stays_shared_ ? LOCK_SH : LOCK_UN));
+  if (frame_.is_open()) unlock(*files_, frame_, stays_open_);
 }
 
 }  // namespace cframefs::frame

@@ -12,6 +12,13 @@
 
 namespace cframefs::frame {
 
+/// An action of ChangeFileOps::try_byte_lock().
+enum class ByteLock : std::uint8_t {
+  share,    // take a shared lock
+  release,  // release the lock
+  examine,  // change nothing: is there a lock that conflicts with an exclusive one?
+};
+
 class ChangeFileOps {
  public:
   virtual ~ChangeFileOps() = default;
@@ -56,6 +63,10 @@ class ChangeFileOps {
   /// `flags`: 0, XATTR_CREATE, XATTR_REPLACE.
   virtual Result<void> set_attribute(OpenFile file, const std::string& name, const std::string& value, int flags) = 0;
   virtual Result<void> remove_attribute(OpenFile file, const std::string& name) = 0;
+
+  /// Takes, releases or examines a lock of fcntl(2) on one byte, which belongs to the open file (F_OFD_SETLK). Returns
+  /// false if another open file has a conflicting lock.
+  virtual Result<bool> try_byte_lock(OpenFile file, FileOffset at, ByteLock action) = 0;
 };
 
 }  // namespace cframefs::frame

@@ -12,11 +12,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "frame/io/file_locks.h"
 #include "frame/io/system_version.h"
 
 namespace cframefs::frame {
@@ -376,10 +376,10 @@ class SystemFiles final : public FileOps {
     return answer("removexattr", ::removexattr(link_of(file).c_str(), name.c_str()));
   }
 
-  Result<bool> try_lock(OpenFile file, int operation) override {
-    if (uninterrupted([&] { return ::flock(file.value, operation | LOCK_NB); }) == 0) return true;
-    if (errno == EWOULDBLOCK) return false;
-    return io_error(errno, "flock");
+  Result<bool> try_lock(OpenFile file, int operation) override { return try_file_lock(file.value, operation); }
+
+  Result<bool> try_byte_lock(OpenFile file, FileOffset at, ByteLock action) override {
+    return frame::try_byte_lock(file.value, at, action);
   }
 
  private:
@@ -396,13 +396,14 @@ class SystemFiles final : public FileOps {
   Result<T> with_parent(OpenFile dir, const std::string& path, const char* doing, Call call) {
     if (has_nul(path)) return io_error(EINVAL, doing);
     const std::size_t slash = path.rfind('/');
-    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-    if (name == "..") return io_error(EXDEV, doing);
-    if (slash == std::string::npos) return call(dir.value, name.c_str());
+    const char* name = path.c_str() + (slash == std::string::npos ? 0 : slash + 1);
+    if (std::string_view(name) == "..") return io_error(EXDEV, doing);
+    // Without an allocation: destructors remove files.
+    if (slash == std::string::npos) return call(dir.value, name);
     auto directory = open_at(dir, path.substr(0, slash), O_PATH | O_DIRECTORY);
     if (!directory) return codec::Failure(directory.error());
     const Descriptor parent(*this, *directory);
-    return call(parent.handle().value, name.c_str());
+    return call(parent.handle().value, name);
   }
 
   /// Calls openat2(2) by number: the C library of Debian 12 has no wrapper.

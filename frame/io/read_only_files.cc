@@ -117,4 +117,9 @@ Result<void> ReadOnlyFiles::remove_attribute(OpenFile file, const std::string& n
   return changes != nullptr ? changes->remove_attribute(file, name) : refused("removexattr");
 }
 
+Result<bool> ReadOnlyFiles::try_byte_lock(OpenFile file, FileOffset at, ByteLock action) {
+  ChangeFileOps* changes = changes_of(file);
+  return changes != nullptr ? changes->try_byte_lock(file, at, action) : refused("fcntl");
+}
+
 }  // namespace cframefs::frame

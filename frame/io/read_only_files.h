@@ -36,6 +36,7 @@ class ReadOnlyFiles : public FileOps {
   void note_access(OpenFile file) override;
   Result<void> set_attribute(OpenFile file, const std::string& name, const std::string& value, int flags) override;
   Result<void> remove_attribute(OpenFile file, const std::string& name) override;
+  Result<bool> try_byte_lock(OpenFile file, FileOffset at, ByteLock action) override;
 
  protected:
   /// What a change does with the entry of a directory.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include "frame/base/parse_budget.h"
 #include "frame/cframe/cframe.h"
@@ -117,7 +116,7 @@ Result<void> FrameWriter::open_files(OpenFile frame) {
 Result<void> FrameWriter::stay_open() {
   if (!options_.stays_open) return {};
   const bool waits = options_.waits_for_writers;
-  const auto held = AdvisoryLock::share(files_, file_->handle(), waits ? options_.lock_timeout : kNoWait);
+  const auto held = AdvisoryLock::open_frame(files_, file_->handle(), waits ? options_.lock_timeout : kNoWait);
   if (!waits) return {};
   // With the lock, no other writer replaces the file.
   return held ? check_named() : held;
@@ -215,7 +214,7 @@ FrameWriter::~FrameWriter() {
 }
 
 void FrameWriter::stop_staying_open() {
-  if (options_.stays_open && file_) static_cast<void>(files_.try_lock(file_->handle(), LOCK_UN));
+  if (options_.stays_open && file_) AdvisoryLock::close_frame(files_, file_->handle());
   options_.stays_open = false;
 }
 
@@ -225,17 +224,20 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
     if (auto fine = pending_.check(*container_); !fine) return fine;
     const std::shared_ptr<const Descriptor> locked = file_;  // keeps the locked file open while `held` exists
-    const auto held = lock(force_rewrite);
+    const auto held = lock();
     if (!held) return Failure(held.error());
     if (auto same = check_unchanged(); !same) return same;
-    if (force_rewrite && !held->is_exclusive())
-      return codec::io_error(EBUSY, "compact: another program uses the frame");
+    if (force_rewrite) {
+      const auto is_alone = held->is_alone();
+      if (!is_alone) return Failure(is_alone.error());
+      if (!*is_alone) return codec::io_error(EBUSY, "compact: another program uses the frame");
+    }
     if (before_change) {
       if (auto allowed = before_change(); !allowed) return allowed;
     }
-    auto done =
-        force_rewrite || needs_new_file() ? rewrite_file(!force_rewrite) : append_or_compact(held->is_exclusive());
-    if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_exclusive()) done = empty_in_place();
+    auto done = force_rewrite || needs_new_file() ? rewrite_file(!force_rewrite) : append_or_compact(*held);
+    if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_alone().value_or(false))
+      done = empty_in_place();
     if (!done) return done;
     // Another program may have renamed a new file over the frame after check_unchanged(). This commit is lost then.
     if (!held->is_exclusive()) {
@@ -390,7 +392,7 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
 
 Result<void> FrameWriter::put_in_place(ReplacementFile& replacement, const Next& next) {
   // Before another program can have the file.
-  if (options_.stays_open) static_cast<void>(AdvisoryLock::share(files_, next.file->handle(), kNoWait));
+  if (options_.stays_open) AdvisoryLock::open_new_frame(files_, next.file->handle());
   return has_name_ ? replacement.publish() : replacement.drop_name();
 }
 

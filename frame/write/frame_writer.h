@@ -61,7 +61,7 @@ struct WriterOptions {
   /// The caller needs the frame for itself, to replace its file: locking fails if another program has the frame open
   /// for writing or holds a lock on it.
   bool alone = false;
-  /// The writer holds a shared lock until stop_staying_open(), which keeps out writers that need the frame `alone`.
+  /// The writer holds the open lock (advisory_lock.h) until stop_staying_open(): no other writer replaces the file.
   bool stays_open = false;
   /// With stays_open: open() waits while another writer holds its lock. It fails with EBUSY after lock_timeout, and
   /// with stale if that writer has replaced the file.
@@ -166,8 +166,7 @@ class FrameWriter {
   OpenFile entry_dir() const;
   std::string entry_name() const;
   Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
-  /// `guards`: as in LockManner.
-  Result<AdvisoryLock> lock(bool guards = false);
+  Result<AdvisoryLock> lock();
   /// Takes the lock of WriterOptions::stays_open.
   Result<void> stay_open();
   /// Makes the next file the frame's, with the lock of WriterOptions::stays_open.
@@ -202,7 +201,7 @@ class FrameWriter {
   void enter(WriterState next);
   /// Enters the failed state that follows the current one.
   void fail() { enter(failed_after(state_)); }
-  Result<void> append_or_compact(bool may_replace);
+  Result<void> append_or_compact(const AdvisoryLock& held);
   Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> publish_header(const Next& next);

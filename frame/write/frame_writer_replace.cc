@@ -15,7 +15,7 @@ void FrameWriter::wait_for_locks(std::chrono::milliseconds patience, bool past_f
   past_frame_lock_ = past_frame;
 }
 
-Result<AdvisoryLock> FrameWriter::lock(bool guards) {
+Result<AdvisoryLock> FrameWriter::lock() {
   AdvisoryLock::Target target{entry_dir(), {}, {}, file_->handle()};
   if (has_name_) {
     target.side_car = directory_ ? kSparseSideCar : side_car_path(path_);
@@ -23,7 +23,7 @@ Result<AdvisoryLock> FrameWriter::lock(bool guards) {
     target.lacks_side_car = !directory_ && options_.lacks_entry && options_.lacks_entry(target.side_car);
   }
   return AdvisoryLock::acquire(files_, target,
-                               {options_.lock_timeout, options_.alone, past_frame_lock_, options_.stays_open, guards});
+                               {options_.lock_timeout, options_.alone, past_frame_lock_, options_.stays_open});
 }
 
 Result<void> FrameWriter::check_header() const {

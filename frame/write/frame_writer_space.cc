@@ -43,12 +43,13 @@ bool FrameWriter::has_room_for_copy() {
 
 /// Rewrites the file if it has more dead bytes than live ones and can be replaced; otherwise appends. So at most one
 /// byte is copied for each byte that died, however often a program syncs.
-/// `may_replace`: no other program has the frame open for writing, which would go on in the old file.
-Result<void> FrameWriter::append_or_compact(bool may_replace) {
+/// Another program that has the frame open for writing would go on in the old file.
+Result<void> FrameWriter::append_or_compact(const AdvisoryLock& held) {
   const std::uint64_t length = parameters().frame_length;
   const std::uint64_t dead = std::min(dead_bytes(), length);
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
-  if (!may_replace || !has_name_ || !is_worth_it || !has_room_for_copy()) return append_and_switch();
+  if (!has_name_ || !is_worth_it || !has_room_for_copy() || !held.is_alone().value_or(false))
+    return append_and_switch();
   auto done = rewrite_file(true);
   if (done) compact_from_ = 0;
   if (done || is_failed(state_) || done.error().kind == ErrorKind::stale) return done;
@@ -62,7 +63,9 @@ Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
   const std::shared_ptr<const Descriptor> locked = writer_.file_;
   const auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());
-  if (!held->is_exclusive()) return std::uint64_t{0};
+  const auto is_alone = held->is_alone();
+  if (!is_alone) return codec::Failure(is_alone.error());
+  if (!*is_alone) return std::uint64_t{0};
   if (auto same = writer_.check_unchanged(); !same) return codec::Failure(same.error());
   const auto dead = find_dead_ranges(*writer_.container_);
   if (!dead) return codec::Failure(dead.error());

@@ -76,6 +76,7 @@ class SimulatedDisk final : public frame::FileOps {
   codec::Result<void> change_owner(frame::OpenFile, uid_t, gid_t) override { return {}; }
   codec::Result<void> set_times(frame::OpenFile, const std::array<struct timespec, 2>&) override { return {}; }
   codec::Result<bool> try_lock(frame::OpenFile, int) override { return true; }
+  codec::Result<bool> try_byte_lock(frame::OpenFile, frame::FileOffset, frame::ByteLock) override { return true; }
 
   codec::Result<struct statvfs> filesystem_status(frame::OpenFile) override { return unknown(); }
   codec::Result<std::string> read_link(frame::OpenFile) override { return unknown(); }

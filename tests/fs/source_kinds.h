@@ -20,7 +20,7 @@ inline std::vector<test::Limits> all_kinds() {
   add("NoRenameFlagsNorLinks", [](test::Limits& l) { l.no_rename_flags = l.no_links = true; });
   add("NoSymlinks", [](test::Limits& l) { l.no_symlinks = true; });
   add("NoXattr", [](test::Limits& l) { l.no_xattr = true; });
-  add("NoFlock", [](test::Limits& l) { l.no_flock = true; });
+  add("NoLocks", [](test::Limits& l) { l.no_locks = true; });
   add("LocksNeedMode", [](test::Limits& l) { l.locks_need_mode = true; });
   add("NoChmod", [](test::Limits& l) { l.no_chmod = true; });
   add("NoChown", [](test::Limits& l) { l.no_chown = true; });

@@ -231,4 +231,8 @@ Result<bool> FailingFiles::try_lock(frame::OpenFile file, int operation) {
   return run({Kind::lock, file, {}}, [&] { return base_.try_lock(file, operation); });
 }
 
+Result<bool> FailingFiles::try_byte_lock(frame::OpenFile file, frame::FileOffset at, frame::ByteLock action) {
+  return run({Kind::lock, file, {}}, [&] { return base_.try_byte_lock(file, at, action); });
+}
+
 }  // namespace cframefs::test

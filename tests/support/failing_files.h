@@ -140,6 +140,7 @@ class FailingFiles : public frame::FileOps {
                                     int flags) override;
   codec::Result<void> remove_attribute(frame::OpenFile file, const std::string& name) override;
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override;
+  codec::Result<bool> try_byte_lock(frame::OpenFile file, frame::FileOffset at, frame::ByteLock action) override;
 
  private:
   /// How a call fails, if it does.

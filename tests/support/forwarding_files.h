@@ -122,6 +122,9 @@ class ForwardingFiles : public frame::FileOps {
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
     return system_.try_lock(file, operation);
   }
+  codec::Result<bool> try_byte_lock(frame::OpenFile file, frame::FileOffset at, frame::ByteLock action) override {
+    return system_.try_byte_lock(file, at, action);
+  }
 
  private:
   frame::FileOps& system_ = frame::system_files();

@@ -30,7 +30,7 @@ struct Limits {
   bool no_links = false;            // EPERM: exFAT, vfat
   bool no_symlinks = false;         // EPERM: exFAT, vfat
   bool no_xattr = false;            // EOPNOTSUPP
-  bool no_flock = false;            // ENOSYS
+  bool no_locks = false;            // ENOSYS
   bool locks_need_mode = false;     // EBADF for an exclusive lock without the right to write: NFS
   bool no_chmod = false;            // EPERM
   bool no_chown = false;            // EPERM
@@ -191,10 +191,14 @@ class LimitedFiles : public ForwardingFiles {
     return ForwardingFiles::sync(handle, data_only);
   }
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
-    if (limits_.no_flock) return codec::io_error(ENOSYS, "flock");
+    if (limits_.no_locks) return codec::io_error(ENOSYS, "flock");
     const int mode = ::fcntl(file.value, F_GETFL) & O_ACCMODE;
     if (limits_.locks_need_mode && operation == LOCK_EX && mode == O_RDONLY) return codec::io_error(EBADF, "flock");
     return ForwardingFiles::try_lock(file, operation);
+  }
+  codec::Result<bool> try_byte_lock(frame::OpenFile file, frame::FileOffset at, frame::ByteLock action) override {
+    if (limits_.no_locks) return codec::io_error(ENOSYS, "fcntl");
+    return ForwardingFiles::try_byte_lock(file, at, action);
   }
 
   std::atomic<int> lists{0};

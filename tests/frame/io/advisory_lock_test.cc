@@ -7,13 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "frame/write/frame_space.h"
 #include "frame/write/frame_writer.h"
@@ -36,7 +34,8 @@ constexpr std::int32_t kChunk = 100;
 constexpr const char* kName = "frame.b2frame";
 
 /// Calls each function once: `before_switch` before the header fields are written, `at_lock` at the next attempt to
-/// lock, `after_refusal` after the next one that is refused, `before_rename` before a file gets a name.
+/// lock, `after_refusal` after the next one that is refused, `before_rename` before a file gets a name. Calls
+/// `around_locks` before and after each call that takes, releases or examines locks.
 class InterruptedFiles : public test::ForwardingFiles {
  public:
   codec::Result<void> pwrite(frame::OpenFile file, codec::ByteView from, frame::FileOffset at) override {
@@ -46,12 +45,13 @@ class InterruptedFiles : public test::ForwardingFiles {
     return ForwardingFiles::pwrite(file, from, at);
   }
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
-    if (auto once = std::exchange(at_lock, nullptr)) once();
-    auto held = ForwardingFiles::try_lock(file, operation);
-    if (held && !*held) {
-      if (auto once = std::exchange(after_refusal, nullptr)) once();
-    }
+    auto held = locking([&] { return ForwardingFiles::try_lock(file, operation); });
+    if (operation == LOCK_UN && unlocks_bytes)
+      static_cast<void>(ForwardingFiles::try_byte_lock(file, frame::kOpenLockAt, frame::ByteLock::release));
     return held;
+  }
+  codec::Result<bool> try_byte_lock(frame::OpenFile file, frame::FileOffset at, frame::ByteLock action) override {
+    return locking([&] { return ForwardingFiles::try_byte_lock(file, at, action); });
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
@@ -62,6 +62,27 @@ class InterruptedFiles : public test::ForwardingFiles {
   std::function<void()> at_lock;
   std::function<void()> after_refusal;
   std::function<void()> before_rename;
+  std::function<void()> around_locks;
+  bool unlocks_bytes = false;  // flock(2) releases the locks of fcntl(2), as on NFS
+
+ private:
+  template <class Call>
+  codec::Result<bool> locking(const Call& call) {
+    if (auto once = std::exchange(at_lock, nullptr)) once();
+    call_around_locks();
+    auto held = call();
+    call_around_locks();
+    if (held && !*held) {
+      if (auto once = std::exchange(after_refusal, nullptr)) once();
+    }
+    return held;
+  }
+  void call_around_locks() {
+    if (!around_locks || std::exchange(is_calling_, true)) return;
+    around_locks();
+    is_calling_ = false;
+  }
+  bool is_calling_ = false;
 };
 
 class AdvisoryLockTest : public ::testing::Test {
@@ -210,7 +231,7 @@ TEST_F(AdvisoryLockTest, OpeningForWritingWaitsForAnotherWriter) {
   const auto refused = open_after_writers(std::chrono::milliseconds(20));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().sys, EBUSY);
-  files_.at_lock = [&] { files_.at_lock = [&] { other.reset(); }; };  // before the second attempt
+  files_.after_refusal = [&] { other.reset(); };
   const auto writer = open_after_writers(std::chrono::minutes(1));
   ASSERT_TRUE(writer) << codec::describe(writer.error());
   EXPECT_TRUE(commit(**writer, 2));
@@ -234,48 +255,93 @@ TEST_F(AdvisoryLockTest, AFrameReplacedWhileItIsOpenedForWritingIsStale) {
   EXPECT_TRUE(open_after_writers(std::chrono::milliseconds(20)));
 }
 
-// A refused lock has dropped the shared one.
+TEST_F(AdvisoryLockTest, InNoInstantOfACommitDoesAnotherMountReplaceTheFile) {
+  const auto one = open_for_long();
+  const auto other = open_for_long();
+  const ino_t file = files_.status_at(dir_.handle(), kName)->st_ino;
+  int instants = 0;
+  files_.around_locks = [&] {
+    ++instants;
+    EXPECT_FALSE(frame::FrameSpace(*one).compact());
+  };
+  EXPECT_TRUE(commit(*other, 2));
+  EXPECT_GE(instants, 4) << "before and after the lock is taken, and released";
+  EXPECT_EQ(files_.status_at(dir_.handle(), kName)->st_ino, file);
+  expect_first_chunk(2);
+}
+
 TEST_F(AdvisoryLockTest, OfTwoMountsThatCompactAFrameAtOnceNoneReplacesTheFileOfTheOther) {
   auto one = open_for_long();
   auto other = open_for_long();
-  files_.after_refusal = [&] {
+  int instants = 0;
+  files_.around_locks = [&] {
+    ++instants;
     const auto done = frame::FrameSpace(*other).compact();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().sys, EBUSY);
   };
   EXPECT_EQ(frame::FrameSpace(*one).compact().error().sys, EBUSY);
-  EXPECT_FALSE(files_.after_refusal) << "was called";
+  EXPECT_GE(instants, 6) << "before and after the lock is taken, others are asked for, and it is released";
+  files_.around_locks = nullptr;
   EXPECT_TRUE(commit(*one, 2));
 }
 
-TEST_F(AdvisoryLockTest, AWriterThatWaitedInVainKeepsItsSharedLock) {
+TEST_F(AdvisoryLockTest, AWriterThatWaitedInVainStaysOpen) {
   auto mount = open_for_long();
-  std::optional<frame::Descriptor> reader = lock_of_a_reader(LOCK_SH);
-  std::optional<frame::Descriptor> other;
-  files_.after_refusal = [&] {
-    reader.reset();
-    other = lock_of_another(LOCK_EX, O_RDWR);
-  };
-  std::thread ends([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    other.reset();
-  });
+  std::optional<frame::Descriptor> other = lock_of_another(LOCK_EX, O_RDWR);
   EXPECT_EQ(commit(*mount, 2).error().sys, EBUSY);
-  ends.join();
+  other.reset();
   EXPECT_EQ(compact_alone().error().sys, EBUSY) << "the mount has the frame open";
 }
 
+TEST_F(AdvisoryLockTest, AMountCommitsWhileAnotherProgramWaitsUntilItIsAlone) {
+  auto mount = open_for_long();
+  bool committed = false;
+  int instants = 0;
+  files_.around_locks = [&] {
+    // After the third call, which releases the lock: the first took it, and the second met the open lock.
+    if (++instants == 6) committed = commit(*mount, 2).has_value();
+  };
+  EXPECT_EQ(compact_alone().error().sys, EBUSY);
+  EXPECT_GT(instants, 6) << "it tries again";
+  EXPECT_TRUE(committed);
+  expect_first_chunk(2);
+}
+
+TEST_F(AdvisoryLockTest, OnNfsAFrameStaysOpenAfterItsLocksAreReleased) {
+  files_.unlocks_bytes = true;
+  const auto mount = open_after_writers(std::chrono::milliseconds(20));
+  ASSERT_TRUE(mount);
+  EXPECT_EQ(compact_alone().error().sys, EBUSY);
+  ASSERT_TRUE(commit(**mount, 2));
+  EXPECT_EQ(compact_alone().error().sys, EBUSY) << "after a commit";
+  EXPECT_TRUE(frame::FrameSpace(**mount).compact());
+  EXPECT_EQ(compact_alone().error().sys, EBUSY) << "after a compaction";
+}
+
+// A lock of fcntl(2) on the whole file, which only a program that may write it can hold.
+TEST_F(AdvisoryLockTest, OpeningForWritingWaitsForALockOfFcntl) {
+  std::optional<frame::Descriptor> other(frame::Descriptor(
+      frame::system_files(), *frame::system_files().open_named((temp_.path() / kName).string(), O_RDWR)));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(other->handle().value, F_OFD_SETLK, &lock), 0);
+  EXPECT_EQ(open_after_writers(std::chrono::milliseconds(20)).error().sys, EBUSY);
+  files_.after_refusal = [&] { other.reset(); };
+  EXPECT_TRUE(open_after_writers(std::chrono::minutes(1)));
+}
+
 // Another program may open the file as soon as it has the name.
-TEST_F(AdvisoryLockTest, ANewFileIsLockedBeforeItHasTheName) {
+TEST_F(AdvisoryLockTest, ANewFileHasTheOpenLockBeforeItHasTheName) {
   auto mount = open_for_long();
   ASSERT_TRUE(commit(*mount, 2));
   files_.before_rename = [&] {
     int locked = 0;
     for (const auto& entry : std::filesystem::directory_iterator(temp_.path())) {
-      if (entry.path().extension() != ".b2frame") continue;  // the guard
-      const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
-      locked += ::flock(fd, LOCK_EX | LOCK_NB) != 0 ? 1 : 0;
-      ::close(fd);
+      const auto fd = frame::system_files().open_named(entry.path().string(), O_RDWR);
+      ASSERT_TRUE(fd);
+      const frame::Descriptor file(frame::system_files(), *fd);
+      locked += *files_.try_byte_lock(file.handle(), frame::kOpenLockAt, frame::ByteLock::examine) ? 0 : 1;
     }
     EXPECT_EQ(locked, 2) << "the old file and the new one";
   };

@@ -16,6 +16,7 @@
 namespace cframefs::test {
 namespace {
 
+using frame::ByteLock;
 using frame::Descriptor;
 using frame::DirectoryEntry;
 using frame::FileOffset;
@@ -180,6 +181,26 @@ TEST_P(FileOpsOnDisk, ALockExcludesOthers) {
   EXPECT_EQ(files_.try_lock(one.handle(), LOCK_UN), true);
   EXPECT_EQ(files_.try_lock(two.handle(), LOCK_SH), true);
   EXPECT_EQ(files_.try_lock(one.handle(), LOCK_EX), false);
+}
+
+TEST_P(FileOpsOnDisk, ASharedLockOfAByteIsSeenByOthersAndExcludesNone) {
+  constexpr FileOffset kByte{std::uint64_t{1} << 62};
+  const Descriptor one = open(kFile, O_RDWR);
+  const Descriptor two = open(kFile, O_RDWR);
+  const auto lock = [&](const Descriptor& file, ByteLock action) {
+    return files_.try_byte_lock(file.handle(), kByte, action);
+  };
+  EXPECT_EQ(lock(two, ByteLock::examine), true);
+  EXPECT_EQ(lock(one, ByteLock::share), true);
+  EXPECT_EQ(lock(one, ByteLock::examine), true) << "its own lock";
+  EXPECT_EQ(lock(two, ByteLock::examine), false);
+  EXPECT_EQ(files_.try_byte_lock(two.handle(), FileOffset{kByte.value + 1}, ByteLock::examine), true);
+  EXPECT_EQ(lock(two, ByteLock::share), true);
+  EXPECT_EQ(files_.try_lock(two.handle(), LOCK_EX), true) << "a lock of the other kind";
+  EXPECT_EQ(lock(one, ByteLock::examine), false);
+  EXPECT_EQ(lock(two, ByteLock::release), true);
+  EXPECT_EQ(lock(one, ByteLock::examine), true);
+  EXPECT_EQ(error_of(files_.try_byte_lock(one.handle(), FileOffset{~std::uint64_t{0}}, ByteLock::share)), EINVAL);
 }
 
 TEST_P(FileOpsOnDisk, AttributesAreKept) {

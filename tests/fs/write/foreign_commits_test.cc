@@ -24,7 +24,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
  public:
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
     auto held = ForwardingFiles::try_lock(file, operation);
-    if (operation == LOCK_SH && is_locked_) call(after_commit);
+    if (operation == LOCK_UN && is_locked_) call(after_commit);
     is_locked_ = operation == LOCK_EX;
     return held;
   }
