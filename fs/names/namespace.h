@@ -146,6 +146,8 @@ class Namespace {
   /// rename(2). `use`: of the new name.
   codec::Result<void> give_name(const Entry& from, const Entry& to, CommitPause* pause, NameUse use)
       REQUIRES(mount_.changes, mount_.names);
+  /// Undoes a give_name() whose next step failed. Ignores errors of the source.
+  void give_name_back(const Entry& from, const Entry& to, CommitPause* pause) REQUIRES(mount_.changes, mount_.names);
   /// Replaces an entry if one of the two is a sparse frame: rename(2) fails if one is a directory and the other a file.
   codec::Result<void> replace_sparse(const Entry& from, CommitPause* pause, const Entry& replaced,
                                      CommitPause* old_pause, std::shared_ptr<const void>& files)

@@ -83,6 +83,11 @@ codec::Result<void> Namespace::give_name(const Entry& from, const Entry& to, Com
   return {};
 }
 
+void Namespace::give_name_back(const Entry& from, const Entry& to, CommitPause* pause) {
+  until_there_is_memory(
+      [&]() NO_THREAD_SAFETY_ANALYSIS { static_cast<void>(give_name(from, to, pause, NameUse::free)); });
+}
+
 codec::Result<void> Namespace::exchange_names(const Entry& one, CommitPause* one_pause, const Entry& other,
                                               CommitPause* other_pause) {
   const std::vector<VersionedNode> same = capture_versions({one, other});
@@ -106,7 +111,10 @@ codec::Result<void> Namespace::replace_sparse(const Entry& from, CommitPause* pa
     auto removed = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS {
       return take_name(Entry{from.place, from.directory, replaced.kind}, old_pause, files);
     });
-    if (!removed) static_cast<void>(exchange_names(from, old_pause, replaced, pause));
+    if (!removed) {
+      until_there_is_memory(
+          [&]() NO_THREAD_SAFETY_ANALYSIS { static_cast<void>(exchange_names(from, old_pause, replaced, pause)); });
+    }
     return removed;
   }
   if (!frame::knows_no_rename_flags(exchanged.error())) return exchanged;
@@ -118,9 +126,9 @@ codec::Result<void> Namespace::replace_sparse(const Entry& from, CommitPause* pa
   if (moved) {
     moved = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS { return take_name(aside, old_pause, files); });
     if (moved) return moved;
-    static_cast<void>(give_name(to, from, pause, NameUse::free));
+    give_name_back(to, from, pause);
   }
-  static_cast<void>(give_name(aside, replaced, old_pause, NameUse::free));
+  give_name_back(aside, replaced, old_pause);
   return moved;
 }
 
@@ -131,7 +139,7 @@ codec::Result<void> Namespace::replace_other_name(const Entry& from, const Entry
                                                   std::shared_ptr<const void>& files) {
   if (auto given = give_name(from, to, pause, NameUse::free); !given) return given;
   auto removed = or_no_memory([&]() NO_THREAD_SAFETY_ANALYSIS { return take_name(replaced, old_pause, files); });
-  if (!removed) static_cast<void>(give_name(to, from, pause, NameUse::free));
+  if (!removed) give_name_back(to, from, pause);
   return removed;
 }
 

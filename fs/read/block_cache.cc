@@ -4,6 +4,10 @@
 #include <cerrno>
 #include <utility>
 
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/unordered_set.hpp>
+
 #include "fs/util/no_memory.h"
 
 namespace cframefs::fs {

@@ -51,10 +51,6 @@
 #include <optional>
 #include <vector>
 
-#include <boost/intrusive/list.hpp>
-#include <boost/intrusive/set.hpp>
-#include <boost/intrusive/unordered_set.hpp>
-
 #include "codec/base/error.h"
 #include "codec/base/mutex.h"
 #include "fs/util/buffer_pool.h"

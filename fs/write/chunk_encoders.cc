@@ -66,7 +66,8 @@ ChunkEncoders::Encoded ChunkEncoders::encode(const codec::EncodeParameters& para
   if (chunk.chunk) {
     const auto early = chunk.chunk->early();
     if (early && chunk.length == chunk.chunk->size()) {
-      if (auto encoded = take_early(*early)) return std::move(*encoded);
+      // A failure may have passed since, as of an allocation.
+      if (auto encoded = take_early(*early); encoded && *encoded) return std::move(*encoded);
     }
     const codec::ByteView held = chunk.chunk->bytes();
     if (chunk.length > held.size()) return encode(parameters, chunk.chunk->first(chunk.length));

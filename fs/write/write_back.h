@@ -342,7 +342,7 @@ class WriteBack {
   void stamp_last_write();
   std::vector<ChunkToEncode> chunks_of(const Batch& batch);
   ChunkToEncode patched_chunk(const Batch& batch, std::int64_t number, std::shared_ptr<const ChunkPatches> patches);
-  bool drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
+  void drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) REQUIRES(mutex_);
   /// Commits the writer and updates the counters.
   codec::Result<void> commit_counted(const std::function<codec::Result<void>()>& commit);
   void count_dead_bytes(std::uint64_t dead);

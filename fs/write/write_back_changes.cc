@@ -108,13 +108,17 @@ void MountChanges::note_times(const struct timespec& modified) {
 }
 
 void WriteBack::note_identity(const frame::FileVersion& disk) {
-  const frame::FileVersion before = std::exchange(identity_, disk);
-  host_->committed({snapshot_, file_, before, identity_, true});
+  // First what may lack memory: a caller may call again.
+  host_->committed({snapshot_, file_, identity_, disk, true});
+  identity_ = disk;
 }
 
 void WriteBack::refresh_identity(bool was_right) {
   if (!was_right) return;
-  if (const auto version = own_version(*file_)) note_identity(*version);
+  // Otherwise the change would be taken for another program's, and what is not committed would be lost.
+  until_there_is_memory([this]() NO_THREAD_SAFETY_ANALYSIS {
+    if (const auto version = own_version(*file_)) note_identity(*version);
+  });
 }
 
 CommitPause::CommitPause(std::shared_ptr<WriteBack> file) : file_(std::move(file)), commits_(file_->commit_mutex_) {
@@ -126,7 +130,7 @@ CommitPause::CommitPause(std::shared_ptr<WriteBack> file) : file_(std::move(file
 
 CommitPause::~CommitPause() {
   codec::MutexLock lock(file_->mutex_);
-  until_there_is_memory([this]() NO_THREAD_SAFETY_ANALYSIS { file_->refresh_identity(was_right_); });
+  file_->refresh_identity(was_right_);
   file_->end_change();
 }
 

@@ -390,12 +390,14 @@ codec::Result<void> WriteBack::store_in_order(frame::FrameWriter& to, const code
 
 /// Drops patches of a chunk whose other bytes cannot be read: they can never be committed, and must not block the rest.
 /// The error is reported once.
-bool WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
+void WriteBack::drop_unreadable_patches(const codec::Error& error, DirtyLayer& layer) {
   const std::int64_t number = unreadable_.exchange(-1);
-  if (number < 0 || !state_.is_usable()) return false;
+  if (number < 0 || !state_.is_usable()) return;
+  until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS {
+    lost_ = error;
+    host_->committed({snapshot_, file_, identity_, identity_, true, false, true});
+  });
   layer.drop_patches(number);
-  lost_ = error;
-  return true;
 }
 
 codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
@@ -427,8 +429,7 @@ codec::Result<void> WriteBack::finish_commit(codec::Result<void> done) {
     DirtyLayer all = std::move(*committing_);
     const auto make = [this](std::uint64_t size) { return new_chunk(size); };
     until_there_is_memory([&]() NO_THREAD_SAFETY_ANALYSIS { dirty_.merge_into(all, make); });
-    if (drop_unreadable_patches(error, all))
-      host_->committed({snapshot_, file_, identity_, identity_, true, false, true});
+    drop_unreadable_patches(error, all);
     dirty_ = std::move(all);
     oldest_ = committing_since_;
   }
@@ -455,8 +456,7 @@ void WriteBack::adopt_if_switched(const codec::Error& error) {
 void WriteBack::note_own_change() {
   // If the commit has not begun to change the file, or the file was not in its known version, the new version contains
   // a change by another program.
-  if (!state_.writes_known_file()) return;
-  if (auto version = own_version(*file_)) note_identity(*version);
+  refresh_identity(state_.writes_known_file());
 }
 
 void WriteBack::end_change() {
