@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
@@ -107,12 +108,16 @@ void SparseStates::leave() {
 
 /// Removes files without a writer. The frame's lock keeps other writers out, so that a file cannot change between the
 /// check of its identity and its removal.
-void SparseStates::remove_with_lock() {
+void SparseStates::remove_with_lock() noexcept {
   if (!has_dead_and_no_writer()) return;
   // One thread at a time: AdvisoryLock would refuse a second thread, and the files of that thread's state would stay.
   codec::MutexLock one(leaving_);
-  // A new writer takes the lock between two portions, and its commits remove the rest.
-  while (has_dead_and_no_writer() && remove_portion()) {
+  try {
+    // A new writer takes the lock between two portions, and its commits remove the rest.
+    while (has_dead_and_no_writer() && remove_portion()) {
+    }
+  } catch (const std::bad_alloc&) {
+    // What stays is removed by a compaction.
   }
 }
 

@@ -89,7 +89,7 @@ class SparseStates : public std::enable_shared_from_this<SparseStates> {
   class Hold;
 
   void ended(Number state);
-  void remove_with_lock();
+  void remove_with_lock() noexcept;
   bool has_dead_and_no_writer() const;
   bool remove_portion() REQUIRES(leaving_);
   std::vector<DeadFile> take_unnamed(std::size_t most);

@@ -73,6 +73,7 @@ Result<ReplacementFile> ReplacementFile::create(FileOps& files, OpenFile dir, co
 }
 
 Result<void> ReplacementFile::make(mode_t mode) {
+  auto file = std::make_shared<Descriptor>();  // first, because no file may be left if there is no memory
   auto fd = create_unread(*files_, dir_, temporary_, mode);
   if (!fd && fd.error().sys == EEXIST) {
     // Left by a crash: the caller holds the frame's lock, so no other program uses the file.
@@ -80,7 +81,8 @@ Result<void> ReplacementFile::make(mode_t mode) {
     fd = create_unread(*files_, dir_, temporary_, mode);
   }
   if (!fd) return Failure(fd.error());
-  file_ = share_descriptor(*files_, *fd);
+  *file = Descriptor(*files_, *fd);
+  file_ = std::move(file);
   return {};
 }
 

@@ -26,8 +26,9 @@ class KernelNotices {
   }
   void stop() { notifier_.stop(); }
 
-  /// Posts a task, as Notifier::post().
-  void post(Notifier::Lane lane, NodeId id, const std::string& what, const Notifier::Task& task) {
+  /// Posts a task, as Notifier::post(). The task is copied here, because a copy may need memory, too.
+  template <class Task>
+  void post(Notifier::Lane lane, NodeId id, const std::string& what, const Task& task) {
     until_there_is_memory([&] { notifier_.post(lane, id, what, task); });
   }
   bool is_busy(Notifier::Lane lane, NodeId id) { return notifier_.is_busy(lane, id); }

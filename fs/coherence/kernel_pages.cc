@@ -59,8 +59,11 @@ void KernelPages::note_written(FileHandle& handle, std::uint64_t at, std::uint64
   if (!drops) return;
   const std::uint64_t begin = std::min(at, place);
   const std::uint64_t end = std::max(at, place) + length;
-  notices_.post(Lane::ranges, handle.node->id, std::to_string(begin) + "-" + std::to_string(end),
-                [this, id = handle.node->id, begin, end] { notices_.kernel().forget_range(id, begin, end - begin); });
+  const auto forget = [this, id = handle.node->id, begin, end] {
+    notices_.kernel().forget_range(id, begin, end - begin);
+  };
+  until_there_is_memory(
+      [&] { notices_.post(Lane::ranges, handle.node->id, std::to_string(begin) + "-" + std::to_string(end), forget); });
 }
 
 codec::Result<void> KernelPages::with_self_change(Node& node, SelfChange what,

@@ -192,7 +192,7 @@ void FrameWriters::stop_writing(NodeId node, const std::shared_ptr<OpenFrame>& f
   const std::shared_ptr<WriteBack> writer = frame->write_back();
   if (!writer) return;
   // flush() has reported the error to close(2), unless a program wrote later through a map.
-  const auto done = writer->commit(frame::Durability::ordered);
+  const auto done = or_no_memory([&] { return writer->commit(frame::Durability::ordered); });
   if (done && frame->is_last_writer()) try_in_memory([&] { MountChanges(*writer).compact_if_wasteful(); });
   codec::MutexLock lock(frame->leaving);
   frame->remove_writer();

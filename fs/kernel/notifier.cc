@@ -41,10 +41,12 @@ void Notifier::post(Lane lane, std::uint64_t id, std::string what, Task task) {
   Queue& queue = found->second;
   const auto is_same = [&what](const Item& item) { return item.what == what; };
   if (std::any_of(queue.items.begin(), queue.items.end(), is_same)) return;
+  const std::size_t before = queue.items.size();
   try {
     queue.items.push_back({std::move(what), std::move(task)});
     if (!queue.runs && queue.items.size() == 1) make_ready(key);
   } catch (...) {
+    queue.items.resize(before);
     if (is_new) queues_.erase(found);
     throw;
   }

@@ -148,15 +148,18 @@ codec::Result<Namespace::PublishedFile> Namespace::publish_unnamed(const HeldDir
     return codec::Failure(linked.error());
   // The system reports writes by the name under which the file was opened, and that of an unnamed file is unknown to
   // the programs that watch the directory.
-  const auto named = frame::open_unread(mount_.files, directory->handle(), name);
-  if (!named) {
-    take_back(directory, name, *made);
+  auto file = or_no_memory([&]() -> codec::Result<std::shared_ptr<const frame::Descriptor>> {
+    const auto named = frame::open_unread(mount_.files, directory->handle(), name);
+    if (named) return frame::share_descriptor(mount_.files, *named);
     return leads_elsewhere(named.error()) ? codec::stale("another file has taken its name")
                                           : codec::Failure(named.error());
+  });
+  if (!file) {
+    take_back(directory, name, *made);
+    return codec::Failure(file.error());
   }
-  auto file = frame::share_descriptor(mount_.files, *named);
-  auto status = mount_.files.status(file->handle());
-  return PublishedFile{std::move(file), *made, std::move(status)};
+  auto status = mount_.files.status((*file)->handle());
+  return PublishedFile{std::move(*file), *made, std::move(status)};
 }
 
 codec::Result<Namespace::PublishedFile> Namespace::publish_temporary(const HeldDirectory& directory,

@@ -1,56 +1,17 @@
 // Makes each allocation of a call fail, alone and with the two that follow: the call returns ENOMEM or succeeds,
-// nothing hangs, no byte is wrong or lost, and the next call is correct. This file replaces the program's operator new.
+// nothing hangs, no byte is wrong or lost, and the next call is correct.
 #include "fs/util/no_memory.h"
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
-#include <limits>
-#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "tests/fs/util/failing_allocations.h"
 #include "tests/fs/written_filesystem.h"
 #include "tests/support/frame_builder.h"
 #include "tests/support/sanitizers.h"
-
-namespace {
-
-constexpr std::int64_t kNoneFails = std::numeric_limits<std::int64_t>::max();
-// How many allocations succeed before some fail, in any thread; -n after n failures. kNoneFails: not counted.
-std::atomic<std::int64_t> allocations_left{kNoneFails};
-std::atomic<std::int64_t> failures_in_a_row{1};
-
-bool is_to_fail() {
-  if (allocations_left.load(std::memory_order_relaxed) == kNoneFails) return false;
-  const std::int64_t left = allocations_left.fetch_sub(1);
-  return left <= 0 && left > -failures_in_a_row;
-}
-
-}  // namespace
-
-// NOLINTBEGIN(cppcoreguidelines-no-malloc): this is operator new
-void* operator new(std::size_t size) {
-  if (is_to_fail()) throw std::bad_alloc();
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-// std::stable_sort uses this one, and sorts in place if it fails.
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  return is_to_fail() ? nullptr : std::malloc(size == 0 ? 1 : size);
-}
-void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-no-malloc)
 
 namespace cframefs::fs {
 namespace {
@@ -64,9 +25,8 @@ class NoMemory : public WrittenFilesystem {
     for (const int in_a_row : {1, 3}) {
       // Several failures take the paths of one failure, which are slow under the thread sanitizer.
       if (in_a_row > 1 && test::kHasOtherSanitizer) return;
-      failures_in_a_row = in_a_row;
       SCOPED_TRACE(in_a_row);
-      try_failures(work, check);
+      try_failures(work, check, in_a_row);
       if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
   }
@@ -79,14 +39,14 @@ class NoMemory : public WrittenFilesystem {
 
  private:
   template <class Work, class Check>
-  void try_failures(const Work& work, const Check& check) {
+  void try_failures(const Work& work, const Check& check, int in_a_row) {
     std::int64_t tried = 0;
     for (std::int64_t number = 0;; ++number) {
       SCOPED_TRACE(number);
-      allocations_left = number;
+      fail_allocations(number, in_a_row);
       // As fs/fuse/fuse_requests.h ends a request.
       const codec::Result<void> done = or_no_memory(work);
-      const bool none_failed = allocations_left.exchange(kNoneFails) >= 0;
+      const bool none_failed = !stop_failing_allocations();
       EXPECT_TRUE(done || to_errno(done.error()) == ENOMEM) << done.error().reason;
       EXPECT_TRUE(done || !none_failed);
       check(done.has_value());
