@@ -33,6 +33,12 @@ bool opens_by_name(mode_t mode) {
   return (mode & kBoth) == kBoth || ActingAs::is_possible();
 }
 
+/// Returns true for errors that a filesystem which can make such files returns, too.
+bool lacks_resources(const codec::Error& error) {
+  return error.sys == EMFILE || error.sys == ENFILE || error.sys == ENOMEM || error.sys == ENOSPC ||
+         error.sys == EDQUOT;
+}
+
 /// Removes a file on destruction unless it has got its name.
 class TemporaryFile {
  public:
@@ -126,13 +132,11 @@ codec::Result<Namespace::NewFile> Namespace::create_frame(const HeldDirectory& d
 
 codec::Result<Namespace::PublishedFile> Namespace::publish(const HeldDirectory& directory, const std::string& name,
                                                            mode_t mode, codec::ByteView content) {
-  const bool is_unnamed = has_unnamed_files_ && opens_by_name(mode);
-  if (is_unnamed) {
-    auto given = publish_unnamed(directory, name, mode, content);
-    if (given || given.error().sys == EEXIST || given.error().kind == codec::ErrorKind::stale) return given;
-  }
+  if (!has_unnamed_files_ || !opens_by_name(mode)) return publish_temporary(directory, name, mode, content);
+  auto unnamed = publish_unnamed(directory, name, mode, content);
+  if (unnamed || unnamed.error().sys == EEXIST || unnamed.error().kind == codec::ErrorKind::stale) return unnamed;
   auto given = publish_temporary(directory, name, mode, content);
-  if (given && is_unnamed) has_unnamed_files_ = false;
+  if (given && !lacks_resources(unnamed.error())) has_unnamed_files_ = false;
   return given;
 }
 

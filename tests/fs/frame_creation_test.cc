@@ -33,6 +33,7 @@ class CountedFiles final : public test::ForwardingFiles {
     const bool is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     if (is_unnamed) ++unnamed;
     if (is_unnamed && !has_unnamed) return codec::io_error(EOPNOTSUPP, "create");
+    if (is_unnamed && lacks_descriptors) return codec::io_error(EMFILE, "create");
     count(opens);
     return ForwardingFiles::create_at(dir, path, flags, mode);
   }
@@ -77,6 +78,7 @@ class CountedFiles final : public test::ForwardingFiles {
   int attributes = 0;
   int unnamed = 0;  // files without a name that were asked for
   bool has_unnamed = true;
+  bool lacks_descriptors = false;  // for a file without a name
   bool has_links = true;
   std::function<void()> before_link;
   std::function<void()> after_named;  // by a rename or a link
@@ -257,6 +259,15 @@ TEST_F(FrameCreation, FilesystemsWithoutUnnamedFilesOrLinksAreAskedOnce) {
               EEXIST);
   }
   EXPECT_EQ(on_disk().size(), 6U) << "no temporary file is left";
+}
+
+TEST_F(FrameCreation, AnUnnamedFileIsAskedForAgainOnceThereAreDescriptors) {
+  counted_.lacks_descriptors = true;
+  make("x", "text");
+  counted_.lacks_descriptors = false;
+  make("y", "text");
+  EXPECT_EQ(counted_.unnamed, 2);
+  EXPECT_EQ(content("x") + content("y"), "texttext");
 }
 
 TEST_F(FrameCreation, ALockFileThatAnotherProgramMakesInAListedDirectoryIsFound) {
