@@ -121,6 +121,14 @@ class AdvisoryLockTest : public ::testing::Test {
     options.alone = true;
     return frame::FrameSpace(*open(options)).compact();
   }
+  /// Returns the result of `work`. Calls `call` before and after each call in it that concerns a lock.
+  codec::Result<void> calling_around_locks(const std::function<void()>& call,
+                                           const std::function<codec::Result<void>()>& work) {
+    files_.around_locks = call;
+    auto done = work();
+    files_.around_locks = nullptr;
+    return done;
+  }
   static codec::Result<void> commit(FrameWriter& writer, unsigned seed) {
     if (auto stored = writer.store(ChunkNumber{0}, test::encoded(pattern(kChunk, seed))); !stored) return stored;
     return writer.commit(Durability::ordered);
@@ -260,11 +268,11 @@ TEST_F(AdvisoryLockTest, InNoInstantOfACommitDoesAnotherMountReplaceTheFile) {
   const auto other = open_for_long();
   const ino_t file = files_.status_at(dir_.handle(), kName)->st_ino;
   int instants = 0;
-  files_.around_locks = [&] {
+  const auto compact_one = [&] {
     ++instants;
     EXPECT_FALSE(frame::FrameSpace(*one).compact());
   };
-  EXPECT_TRUE(commit(*other, 2));
+  EXPECT_TRUE(calling_around_locks(compact_one, [&] { return commit(*other, 2); }));
   EXPECT_GE(instants, 4) << "before and after the lock is taken, and released";
   EXPECT_EQ(files_.status_at(dir_.handle(), kName)->st_ino, file);
   expect_first_chunk(2);
@@ -274,15 +282,15 @@ TEST_F(AdvisoryLockTest, OfTwoMountsThatCompactAFrameAtOnceNoneReplacesTheFileOf
   auto one = open_for_long();
   auto other = open_for_long();
   int instants = 0;
-  files_.around_locks = [&] {
+  const auto compact_other = [&] {
     ++instants;
     const auto done = frame::FrameSpace(*other).compact();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().sys, EBUSY);
   };
-  EXPECT_EQ(frame::FrameSpace(*one).compact().error().sys, EBUSY);
+  const auto done = calling_around_locks(compact_other, [&] { return frame::FrameSpace(*one).compact(); });
+  EXPECT_EQ(done.error().sys, EBUSY);
   EXPECT_GE(instants, 6) << "before and after the lock is taken, others are asked for, and it is released";
-  files_.around_locks = nullptr;
   EXPECT_TRUE(commit(*one, 2));
 }
 
@@ -298,11 +306,11 @@ TEST_F(AdvisoryLockTest, AMountCommitsWhileAnotherProgramWaitsUntilItIsAlone) {
   auto mount = open_for_long();
   bool committed = false;
   int instants = 0;
-  files_.around_locks = [&] {
+  const auto commit_once = [&] {
     // After the third call, which releases the lock: the first took it, and the second met the open lock.
     if (++instants == 6) committed = commit(*mount, 2).has_value();
   };
-  EXPECT_EQ(compact_alone().error().sys, EBUSY);
+  EXPECT_EQ(calling_around_locks(commit_once, [&] { return compact_alone(); }).error().sys, EBUSY);
   EXPECT_GT(instants, 6) << "it tries again";
   EXPECT_TRUE(committed);
   expect_first_chunk(2);
