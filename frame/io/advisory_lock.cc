@@ -210,7 +210,8 @@ void AdvisoryLock::close_frame(FileOps& files, OpenFile frame) {
 Result<bool> AdvisoryLock::is_alone() const {
   if (!is_exclusive_) return false;
   const auto is_open = is_open_elsewhere(*files_, target_.frame);
-  return is_open ? Result<bool>(!*is_open) : is_open;
+  if (!is_open) return Failure(is_open.error());
+  return !*is_open;
 }
 
 Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) {
@@ -223,7 +224,7 @@ Result<void> AdvisoryLock::take_frame(const LockManner& manner, Deadline until) 
     if (*exclusive != Tried::refused) {
       if (!manner.alone) return true;
       const auto is_open = is_open_elsewhere(*files_, target_.frame);
-      if (!is_open) return is_open;
+      if (!is_open) return Failure(is_open.error());
       is_used = *is_open;
       // Meanwhile the program that has it open may commit.
       if (is_used && frame_.is_open()) unlock(*files_, std::exchange(frame_, OpenFile{}), manner.stays_open);

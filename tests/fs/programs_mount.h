@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/filesystem.h"
+#include "fs/util/no_memory.h"
 #include "tests/fs/silent_kernel.h"
 #include "tests/support/forwarding_files.h"
 #include "tests/support/frame_builder.h"
@@ -120,6 +121,13 @@ class ProgramsMount {
     place = std::move(made->handle);
     return {};
   }
+  Done write(const std::string& name, std::uint64_t at, const Bytes& bytes) {
+    auto done = or_no_memory([&] { return files().write(handle(name), at, bytes, false); });
+    has_failed_write_ = has_failed_write_ || !done;
+    return done;
+  }
+  /// Returns true if a write has failed. A part of it may have been made.
+  bool has_failed_write() const { return has_failed_write_; }
   Done close(const std::string& name) {
     auto done = files().flush(handle(name));
     files().release(std::move(handles_.at(name)));
@@ -159,17 +167,10 @@ class ProgramsMount {
   SilentKernel kernel_;
   std::unique_ptr<Filesystem> filesystem_;
   std::map<std::string, std::unique_ptr<FileHandle>> handles_;
+  bool has_failed_write_ = false;
 };
 
-/// A call of a program. A write that fails may have been made in part.
-struct Step {
-  template <class Work>
-  Step(Work work) : run(std::move(work)) {}  // NOLINT(google-explicit-constructor): steps are written as functions
-  Done operator()(ProgramsMount& mount) const { return run(mount); }
-
-  std::function<Done(ProgramsMount&)> run;
-  bool may_be_partial = false;
-};
+using Step = std::function<Done(ProgramsMount&)>;
 
 inline Step opens(const std::string& name, int flags = O_RDWR) {
   return [=](ProgramsMount& mount) { return mount.open(name, flags); };
@@ -181,9 +182,7 @@ inline Step closes(const std::string& name) {
   return [=](ProgramsMount& mount) { return mount.close(name); };
 }
 inline Step writes(const std::string& name, std::uint64_t at, const Bytes& bytes) {
-  Step step([=](ProgramsMount& mount) { return mount.files().write(mount.handle(name), at, bytes, false); });
-  step.may_be_partial = true;
-  return step;
+  return [=](ProgramsMount& mount) { return mount.write(name, at, bytes); };
 }
 inline Step writes(const std::string& name, std::uint64_t at, std::size_t size, unsigned seed) {
   return writes(name, at, stripes(size, seed));

@@ -18,7 +18,6 @@ namespace {
 
 using frame::ByteLock;
 using frame::Descriptor;
-using frame::DirectoryEntry;
 using frame::FileOffset;
 using frame::FileVersion;
 using frame::OpenFile;
