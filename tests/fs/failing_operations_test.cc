@@ -39,15 +39,7 @@ TEST_P(FailingOperations, TheMountShowsAWholeStateAndTheDiskHoldsIt) {
     SCOPED_TRACE("call " + std::to_string(number) + ", kind " + std::to_string(static_cast<int>(failed->kind)) + ", " +
                  failed->path + (is_done ? ": done" : ": failed"));
     const View shown = mount.view();
-    if (is_done) {
-      EXPECT_EQ(differences(shown, states.back()), "");
-    } else if (operation.is_undone) {
-      EXPECT_EQ(differences(shown, states.at(static_cast<std::size_t>(failing - operation.steps.begin()))), "");
-    } else if (operation.is_whole) {
-      EXPECT_NE(std::find(states.begin(), states.end(), shown), states.end())
-          << "neither before:" << differences(shown, states.front())
-          << " nor after:" << differences(shown, states.back());
-    }
+    check_shown(operation, states, static_cast<std::size_t>(failing - operation.steps.begin()), shown);
     mount.end();
     EXPECT_EQ(differences(on_disk(), shown), "");
     EXPECT_TRUE(failed->kind == test::FileCall::Kind::remove || hidden_files().empty()) << hidden_files();

@@ -169,6 +169,19 @@ class OperationsTest : public ::testing::Test {
     }
     return states;
   }
+  /// Checks what a mount shows after step number `failing` has failed; after all steps, if that is their count.
+  static void check_shown(const ProgramOperation& operation, const std::vector<View>& states, std::size_t failing,
+                          const View& shown) {
+    if (failing == operation.steps.size()) {
+      EXPECT_EQ(differences(shown, states.back()), "");
+    } else if (operation.is_undone) {
+      EXPECT_EQ(differences(shown, states.at(failing)), "");
+    } else if (operation.is_whole) {
+      EXPECT_NE(std::find(states.begin(), states.end(), shown), states.end())
+          << "neither before:" << differences(shown, states.front())
+          << " nor after:" << differences(shown, states.back());
+    }
+  }
   /// What a mount shows of a frame that is on disk.
   static std::string stored(const std::filesystem::path& path, frame::ArrayForm form) {
     const auto opened = frame::open_path(frame::system_files(), path, nullptr);

@@ -240,6 +240,7 @@ TEST_F(CommitLocksTest, TheMountsOwnLockGoesWithTheLastWriter) {
     gate.wait_for(1);
     disk_.read_gate = nullptr;
     EXPECT_TRUE(close(std::move(handle)));
+    locked("x.b2frame", LOCK_EX);
     const auto other = locked("x.b2frame", LOCK_SH);
     const auto is_closed = [&] {
       return frame::system_files().try_byte_lock(other.handle(), frame::kOpenLockAt, frame::ByteLock::examine);
