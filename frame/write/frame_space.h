@@ -31,7 +31,7 @@ class FrameSpace {
   Result<std::uint64_t> cut_tail();
   /// Writes the live and the pending chunks to a new file and renames it over the frame. For a sparse frame, commits
   /// and removes the chunk files that a crash left.
-  Result<void> compact();
+  Result<void> compact(const CommitHooks& hooks = {});
   /// Returns the number of dead bytes. The first call measures them (measure_dead_bytes()); commits then count them.
   std::uint64_t dead_bytes() { return writer_.dead_bytes(); }
 

@@ -205,8 +205,8 @@ void FrameWriter::moved(OpenFile dir, std::string path) {
 
 // ---- commit ----
 
-Result<void> FrameWriter::commit(Durability durability, const BeforeChange& before_change) {
-  return commit_locked(durability, false, before_change);
+Result<void> FrameWriter::commit(Durability durability, const CommitHooks& hooks) {
+  return commit_locked(durability, false, hooks);
 }
 
 FrameWriter::~FrameWriter() {
@@ -218,7 +218,7 @@ void FrameWriter::stop_staying_open() {
   options_.stays_open = false;
 }
 
-Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change) {
+Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrite, const CommitHooks& hooks) {
   if (is_failed(state_)) return codec::io_error(EIO, "commit after a failed sync");
   if (has_changes() || force_rewrite) {
     if (auto stored = pending_.store_odd_zeros(*container_); !stored) return stored;
@@ -232,8 +232,8 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
       if (!is_alone) return Failure(is_alone.error());
       if (!*is_alone) return codec::io_error(EBUSY, "compact: another program uses the frame");
     }
-    if (before_change) {
-      if (auto allowed = before_change(); !allowed) return allowed;
+    if (hooks.before_change) {
+      if (auto allowed = hooks.before_change(); !allowed) return allowed;
     }
     auto done = force_rewrite || needs_new_file() ? rewrite_file(!force_rewrite) : append_or_compact(*held);
     if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_alone().value_or(false))
@@ -242,6 +242,9 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     // Another program may have renamed a new file over the frame after check_unchanged(). This commit is lost then.
     if (!held->is_exclusive()) {
       if (auto named = check_named(); !named) return named;
+    }
+    if (hooks.after_change) {
+      if (auto noted = hooks.after_change(); !noted) return noted;
     }
   }
   if (durability == Durability::durable && state_ != WriterState::synced) return sync_all();

@@ -74,9 +74,11 @@ struct WriterOptions {
   std::function<bool(const std::string& name)> lacks_entry = nullptr;
 };
 
-/// Called by FrameWriter::commit() with the locks held, after the check for foreign changes and before any change. An
-/// error ends the commit.
-using BeforeChange = std::function<Result<void>()>;
+/// Called by a commit that has changes, with the locks held. An error ends the commit. Null: nothing is called.
+struct CommitHooks {
+  std::function<Result<void>()> before_change;           // after the check for foreign changes
+  std::function<Result<void>()> after_change = nullptr;  // in the new state, which no other program can follow yet
+};
 
 class FrameWriter {
  public:
@@ -130,7 +132,7 @@ class FrameWriter {
 
   /// Commits the pending changes; to a new file if the old one has more dead bytes than live ones. `durable` also makes
   /// earlier ordered commits durable.
-  Result<void> commit(Durability durability, const BeforeChange& before_change = nullptr);
+  Result<void> commit(Durability durability, const CommitHooks& hooks = {});
   /// Sets how long to wait for a lock that another program holds. `past_frame`: after that time go on without the
   /// frame's own lock, as at the end of a mount; the lock of the side-car is still required.
   void wait_for_locks(std::chrono::milliseconds patience, bool past_frame = false);
@@ -165,7 +167,7 @@ class FrameWriter {
   Result<std::vector<std::uint8_t>> load_header(ByteView image);
   OpenFile entry_dir() const;
   std::string entry_name() const;
-  Result<void> commit_locked(Durability durability, bool force_rewrite, const BeforeChange& before_change);
+  Result<void> commit_locked(Durability durability, bool force_rewrite, const CommitHooks& hooks);
   Result<AdvisoryLock> lock();
   /// Takes the lock of WriterOptions::stays_open.
   Result<void> stay_open();

@@ -90,8 +90,8 @@ Result<std::uint64_t> FrameSpace::punch_dead_bytes() {
   return punched;
 }
 
-Result<void> FrameSpace::compact() {
-  auto done = writer_.commit_locked(Durability::durable, true, nullptr);
+Result<void> FrameSpace::compact(const CommitHooks& hooks) {
+  auto done = writer_.commit_locked(Durability::durable, true, hooks);
   if (!done || !writer_.sparse_) return done;
   const auto held = writer_.lock();
   if (!held) return codec::Failure(held.error());

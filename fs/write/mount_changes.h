@@ -26,6 +26,13 @@ class MountChanges {
   void note_times(const struct timespec& modified);
 
  private:
+  codec::Result<void> commit_metadata_once(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
+                                           ChangePermit& permit);
+  /// Takes over the state that a commit has left, while no other program can change it, and ends the change.
+  codec::Result<void> adopt_and_end();
+  /// Ends a change that adopt_and_end() has not ended.
+  void end_change(const codec::Result<void>& done);
+
   WriteBack& file_;
 };
 

@@ -83,7 +83,7 @@ void WriteBack::inspect(
 
 bool WriteBack::owns(const frame::FileVersion& identity) {
   codec::MutexLock lock(mutex_);
-  return state_.is_busy() || identity == identity_;
+  return committing_ || state_.may_change_file() || identity == identity_;
 }
 
 std::uint64_t WriteBack::size_below() const {
@@ -124,13 +124,25 @@ codec::Result<void> WriteBack::refresh() {
       note_identity(*disk);
       return {};
     }
-    if (state_.is_busy()) {
+    if (committing_) {
       // The layer being committed lies over a version that is gone.
       state_.lose_track();
       return check_usable();
     }
   }
   return reload();
+}
+
+codec::Result<void> WriteBack::refresh_for_change() {
+  bool may_hide_others = false;
+  {
+    codec::MutexLock lock(mutex_);
+    if (state_.is_usable() && state_.may_change_file() && !committing_ && !is_dirty()) {
+      const auto disk = identity_on_disk();
+      may_hide_others = !disk || *disk != identity_;
+    }
+  }
+  return may_hide_others ? reload() : refresh();
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
@@ -185,7 +197,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
 codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                                       ChangePermit& permit, Changer by) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
-  if (auto followed = refresh(); !followed) return codec::Failure(followed.error());
+  if (auto followed = refresh_for_change(); !followed) return codec::Failure(followed.error());
   codec::Result<std::uint64_t> done;
   std::uint64_t chunksize = 0;
   {
@@ -337,7 +349,7 @@ void WriteBack::touch() {
 }
 
 codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
-  if (auto followed = refresh(); !followed) return followed;
+  if (auto followed = refresh_for_change(); !followed) return followed;
   auto changed = change_size(size, by);
   if (!changed) return codec::Failure(changed.error());
   if (!*changed) touch();

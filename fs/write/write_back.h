@@ -152,7 +152,8 @@ class WriteBack {
   /// returns; `at` may take the locks that committed() takes.
   void inspect(
       const std::function<void(const std::shared_ptr<const FrameSnapshot>&, const frame::FileVersion& file)>& at);
-  /// Returns whether the last commit has left this file version, or a change by the mount is in progress.
+  /// Returns whether the last commit has left this file version, or a commit of written data or another change of the
+  /// file by the mount is in progress.
   bool owns(const frame::FileVersion& identity);
   /// Reloads a clean file that another program has changed. Error stale: the file is dirty.
   codec::Result<void> refresh();
@@ -241,6 +242,10 @@ class WriteBack {
   /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that
   /// this write-back has replaced still exist: only another program can have overwritten bytes.
   bool is_changed_by_others(const std::shared_ptr<const FrameSnapshot>& snapshot) REQUIRES(mutex_);
+  /// As refresh(), before the first change of a clean file by a program: if a change by the mount is under way and the
+  /// file has another version, waits for its end. What other programs committed meanwhile would not show, and the
+  /// program's change would be lost.
+  codec::Result<void> refresh_for_change();
   codec::Result<void> reload();
   /// REQUIRES: commit_mutex_.
   codec::Result<void> reload_held();
@@ -311,7 +316,9 @@ class WriteBack {
   /// Called before the file or its times change. Does nothing if the change has already begun.
   codec::Result<void> begin_change();
   /// Commits the writer; on a full disk punches dead bytes of the frame and tries once more.
-  codec::Result<void> commit_writer(frame::Durability durability, ChangePermit& permit = free_permit());
+  /// `after_change`: frame::CommitHooks.
+  codec::Result<void> commit_writer(frame::Durability durability, ChangePermit& permit = free_permit(),
+                                    const std::function<codec::Result<void>()>& after_change = nullptr);
   /// Commits a truncation alone, so that its room can be used by data written after it. For a full disk.
   codec::Result<void> commit_cut();
   void give_back_room();

@@ -16,34 +16,59 @@ namespace {
 
 // A frame is compacted if it has at least this many dead bytes, and at least half as many as live ones.
 constexpr std::uint64_t kFewDeadBytes = std::uint64_t{8} << 10;
+// Attempts to change metalayers while other programs commit.
+constexpr int kMetadataAttempts = 5;
 
 }  // namespace
 
 codec::Result<void> MountChanges::commit_metadata(const std::function<codec::Result<void>(frame::FrameWriter&)>& change,
                                                   ChangePermit& permit) {
   const std::lock_guard commits(file_.commit_mutex_);
+  for (int attempt = 1;; ++attempt) {
+    auto done = commit_metadata_once(change, permit);
+    if (done || done.error().kind != codec::ErrorKind::stale || attempt == kMetadataAttempts) return done;
+    // The change joins what another program has committed before it.
+    if (auto followed = file_.reload_held(); !followed) return followed;
+  }
+}
+
+codec::Result<void> MountChanges::commit_metadata_once(
+    const std::function<codec::Result<void>(frame::FrameWriter&)>& change, ChangePermit& permit) {
   {
     codec::MutexLock lock(file_.mutex_);
     if (auto usable = file_.check_usable(); !usable) return usable;
-    file_.state_.enter(Progress::own_change);
+    file_.state_.enter(Progress::preparing);
   }
   file_.writer_->abandon();
   auto done = or_no_memory([&] { return change(*file_.writer_); });
   if (done) {
     done = file_.waiting(CommitWait::lock, [&] {
-      return file_.commit_counted([&] { return file_.commit_writer(frame::Durability::ordered, permit); });
+      return file_.commit_counted(
+          [&] { return file_.commit_writer(frame::Durability::ordered, permit, [this] { return adopt_and_end(); }); });
     });
   }
+  if (!done) file_.writer_->abandon();
+  end_change(done);
+  return done;
+}
+
+codec::Result<void> MountChanges::adopt_and_end() {
   codec::MutexLock lock(file_.mutex_);
-  if (done) done = file_.adopt_commit();
+  auto adopted = file_.adopt_commit();
+  if (adopted) file_.end_change();
+  return adopted;
+}
+
+void MountChanges::end_change(const codec::Result<void>& done) {
+  codec::MutexLock lock(file_.mutex_);
+  if (!file_.state_.is_busy()) return;
   if (!done) {
-    file_.writer_->abandon();
-    if (done.error().kind == codec::ErrorKind::stale) file_.state_.lose_track();
+    // If the change has not begun, nothing is lost: refresh() takes over what the other program has made.
+    if (done.error().kind == codec::ErrorKind::stale && file_.state_.has_begun_writing()) file_.state_.lose_track();
     file_.adopt_if_switched(done.error());
     if (file_.state_.is_usable()) file_.note_own_change();
   }
   file_.end_change();
-  return done;
 }
 
 void MountChanges::compact_if_wasteful() {
@@ -57,24 +82,19 @@ void MountChanges::compact_if_wasteful() {
   {
     codec::MutexLock lock(file_.mutex_);
     if (!file_.state_.is_usable() || file_.committing_) return;
-    file_.state_.enter(Progress::own_change);
+    file_.state_.enter(Progress::preparing);
   }
-  auto done = or_no_memory(
-      [this] { return file_.commit_counted([this] { return frame::FrameSpace(*file_.writer_).compact(); }); });
-  codec::MutexLock lock(file_.mutex_);
-  if (done) {
-    done = file_.adopt_in_memory(true);
-  } else {
-    file_.adopt_if_switched(done.error());
-  }
-  if (!done && done.error().sys != EBUSY) {
-    try_in_memory([&] {
-      codec::Error error = done.error();
-      if (error.path.empty()) error.path = file_.place_.path;
-      file_.shared_.once.error(error);
-    });
-  }
-  file_.end_change();
+  const frame::CommitHooks hooks{[this] { return file_.begin_change(); }, [this] { return adopt_and_end(); }};
+  const auto done = or_no_memory(
+      [&] { return file_.commit_counted([&] { return frame::FrameSpace(*file_.writer_).compact(hooks); }); });
+  end_change(done);
+  // Another program that has changed the frame, or has it open, leaves the compaction to its own close.
+  if (done || done.error().sys == EBUSY || done.error().kind == codec::ErrorKind::stale) return;
+  try_in_memory([&] {
+    codec::Error error = done.error();
+    if (error.path.empty()) error.path = file_.place_.path;
+    file_.shared_.once.error(error);
+  });
 }
 
 codec::Result<void> MountChanges::change_file(const std::function<codec::Result<void>()>& change) {

@@ -26,12 +26,13 @@ std::optional<std::uint64_t> free_bytes(frame::ReadFileOps& files, frame::OpenFi
 }  // namespace
 
 /// REQUIRES: commit_mutex_.
-codec::Result<void> WriteBack::commit_writer(frame::Durability durability, ChangePermit& permit) {
+codec::Result<void> WriteBack::commit_writer(frame::Durability durability, ChangePermit& permit,
+                                             const std::function<codec::Result<void>()>& after_change) {
   const auto begin = [&] {
     const auto begun = permit.begin();
     return begun ? begin_change() : begun;
   };
-  const auto commit = [&] { return writer_->commit(durability, begin); };
+  const auto commit = [&] { return writer_->commit(durability, {begin, after_change}); };
   auto done = commit();
   if (done || done.error().sys != ENOSPC) return done;
   // Needed also if the commit has failed before its first write, because punching changes the version of the file.

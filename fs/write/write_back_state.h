@@ -7,14 +7,12 @@
 //        └────────────────────────────────────────── close() ───────────────────────────────────────────────────────▲
 //
 //   Progress
-//                   begin_commit()              begin_change()
+//                                               begin_change()
 //     idle ────────────────────────▶ preparing ────────────────▶ writing, writing_over
 //      │                               ▲    │                        │   │
 //      │                               └────│── a part is adopted ───┘   │
-//      │                                    └────────────────────────────┴── finish_commit() ──▶ idle
-//      │                    begin_change()
-//      ├─▶ own_change ────────────────────▶ writing, writing_over ────▶ idle
-//      │        └──────────────────────────────────────────────────────▶ idle
+//      │                                    └────────────────────────────┴── end_change() ──▶ idle
+//      ├─▶ own_change ──────────────────────────────────────────────────────────────────────▶ idle
 //      │                    begin_change()
 //      └─▶ copying ───────────────────────▶ copy_writing, copy_writing_over ──▶ idle
 //               └──────────────────────────────────────────────────────────────▶ idle
@@ -41,8 +39,8 @@ enum class Standing : std::uint8_t {
 /// Which change by the mount is in progress. One at a time: a change holds the lock of commits.
 enum class Progress : std::uint8_t {
   idle,
-  preparing,     // a commit encodes or waits for a lock: a change of the file is another program's
-  own_change,    // attributes, name, metalayers, holes, compaction: may be changing the file from its beginning on
+  preparing,     // a commit or compaction encodes or waits for a lock: a change of the file is another program's
+  own_change,    // attributes, name, holes: may be changing the file from its beginning on
   writing,       // the file was in its known version: its new version is the change's
   writing_over,  // another program has changed the file, whose header is unchanged
   copying,       // as own_change, for ChunkCopy: changes by programs wait
@@ -76,7 +74,7 @@ constexpr bool is_legal(Progress from, Progress to) {
       return from == Progress::idle;
     case Progress::writing:
     case Progress::writing_over:
-      return from == Progress::preparing || from == Progress::own_change;
+      return from == Progress::preparing;
     case Progress::copy_writing:
     case Progress::copy_writing_over:
       return from == Progress::copying;

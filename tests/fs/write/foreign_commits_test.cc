@@ -1,10 +1,16 @@
 // Commits of another program in the instants in which this mount takes note of a state of its own: between a change of
 // the file and the look at its version. What the other program has written shows, and later writes join it.
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,10 +25,13 @@
 namespace cframefs::fs {
 namespace {
 
+constexpr const char* kNote = "user.blosc2.vlmeta.note";
+
 /// Calls each function once.
 class InterruptedFiles final : public test::ForwardingFiles {
  public:
   codec::Result<bool> try_lock(frame::OpenFile file, int operation) override {
+    if (operation == LOCK_EX) stand_at(before_lock);
     auto held = ForwardingFiles::try_lock(file, operation);
     if (operation == LOCK_UN && is_locked_) call(after_commit);
     is_locked_ = operation == LOCK_EX;
@@ -33,6 +42,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
     return ForwardingFiles::status(file);
   }
   codec::Result<void> change_mode(frame::OpenFile file, mode_t mode) override {
+    stand_at(before_change);
     auto done = ForwardingFiles::change_mode(file, mode);
     call(after_change);
     return done;
@@ -44,6 +54,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
   }
   codec::Result<void> rename_at(frame::OpenFile from_dir, const std::string& from, frame::OpenFile to_dir,
                                 const std::string& to, unsigned flags) override {
+    stand_at(before_change);
     auto done = ForwardingFiles::rename_at(from_dir, from, to_dir, to, flags);
     call(after_change);
     return done;
@@ -52,8 +63,14 @@ class InterruptedFiles final : public test::ForwardingFiles {
   std::function<void()> before_look;   // at the version of an open file, the last one of looks_left
   int looks_left = 0;
   std::function<void()> after_change;  // of a mode, times or a name
+  // The next thread that comes there stands until the gate is open.
+  std::atomic<Gate*> before_lock{nullptr};    // of a commit
+  std::atomic<Gate*> before_change{nullptr};  // of a mode or a name
 
  private:
+  static void stand_at(std::atomic<Gate*>& place) {
+    if (Gate* gate = place.exchange(nullptr)) gate->pass();
+  }
   static void call(std::function<void()>& function) {
     if (auto once = std::exchange(function, nullptr)) once();
   }
@@ -114,6 +131,36 @@ class ForeignCommits : public WrittenFilesystem {
     EXPECT_EQ(content(name), "THEY" + rest.substr(0, 4) + "US");
   }
 
+  /// Runs `change`, a change by this mount. When it stands at `place`, another mount commits, and then `program` runs.
+  void beside(const std::function<void()>& change, std::atomic<Gate*>& place, const std::function<void()>& program) {
+    Gate gate;
+    place = &gate;
+    std::thread changing(change);
+    std::thread running;
+    {
+      const OpensAtEnd opens(gate);
+      gate.wait_for(1);
+      theirs("x", "THEY");
+      std::promise<void> ended;
+      running = std::thread([&] {
+        program();
+        ended.set_value();
+      });
+      // It may wait for the change.
+      ended.get_future().wait_for(std::chrono::milliseconds(200));
+    }
+    running.join();
+    changing.join();
+  }
+  /// Writes behind what the other mount has written.
+  void write_ours() {
+    auto handle = open_twice("x");
+    ASSERT_NE(handle, nullptr);
+    EXPECT_TRUE(write(*handle, 8, "US"));
+    const auto closed = close(std::move(handle));
+    EXPECT_TRUE(closed) << codec::describe(closed.error());
+  }
+
   InterruptedFiles interrupted_;
   SilentKernel other_kernel_;
   std::unique_ptr<Filesystem> other_;
@@ -164,6 +211,48 @@ TEST_F(ForeignCommits, WhileItsNameChanges) {
   ASSERT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0));
   expect_theirs(*handle, "y", "456789");
   EXPECT_TRUE(close(std::move(handle)));
+}
+
+// A compaction that begins late must not hide what another mount has committed in between.
+TEST_F(ForeignCommits, BeforeACompactionThatFollowsAClose) {
+  // Two thirds of it are stored twice: enough for the last close to compact the frame, too little for a commit.
+  std::mt19937_64 random(1);
+  std::string text(30'000, ' ');
+  auto handle = open("x");
+  for (const std::size_t length : {30'000, 20'000}) {
+    std::generate_n(text.begin(), length, [&] { return static_cast<char>(random()); });
+    ASSERT_TRUE(write(*handle, 0, text));
+    ASSERT_TRUE(filesystem_->files().flush(*handle));
+  }
+  beside([&] { filesystem_->files().release(std::move(handle)); }, interrupted_.before_lock, [&] { write_ours(); });
+  EXPECT_TRUE(content("x") == "THEY" + text.substr(4, 4) + "US" + text.substr(10));
+}
+
+TEST_F(ForeignCommits, BeforeMetadataAreCommitted) {
+  auto handle = open("x");
+  const auto set = [&] {
+    const auto done = filesystem_->extended_attributes().set(handle->node->id, kNote, "1", 0);
+    EXPECT_TRUE(done) << codec::describe(done.error());
+  };
+  beside(set, interrupted_.before_lock, [&] { write_ours(); });
+  EXPECT_TRUE(write(*handle, 0, "BACK"));
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content("x"), "BACK4567US");
+  const auto value = filesystem_->extended_attributes().get(node_of("x"), kNote);
+  ASSERT_TRUE(value);
+  EXPECT_EQ(std::string(value->begin(), value->end()), "1");
+}
+
+TEST_F(ForeignCommits, BeforeItsModeChanges) {
+  auto handle = open("x");
+  AttributeChanges changes;
+  changes.mode = 0600;
+  const auto change = [&] { EXPECT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes)); };
+  beside(change, interrupted_.before_change, [&] {
+    EXPECT_TRUE(write(*handle, 8, "US"));
+    EXPECT_TRUE(close(std::move(handle)));
+  });
+  EXPECT_EQ(content("x"), "THEY4567US");
 }
 
 // No program has the frame open: the kernel must not keep its pages for the next one.
