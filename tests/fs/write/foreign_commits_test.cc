@@ -25,7 +25,7 @@
 namespace cframefs::fs {
 namespace {
 
-constexpr const char* kNote = "user.blosc2.vlmeta.note";
+constexpr const char* kNoteAttribute = "user.blosc2.vlmeta.note";
 
 /// Calls each function once.
 class InterruptedFiles final : public test::ForwardingFiles {
@@ -231,14 +231,14 @@ TEST_F(ForeignCommits, BeforeACompactionThatFollowsAClose) {
 TEST_F(ForeignCommits, BeforeMetadataAreCommitted) {
   auto handle = open("x");
   const auto set = [&] {
-    const auto done = filesystem_->extended_attributes().set(handle->node->id, kNote, "1", 0);
+    const auto done = filesystem_->extended_attributes().set(handle->node->id, kNoteAttribute, "1", 0);
     EXPECT_TRUE(done) << codec::describe(done.error());
   };
   beside(set, interrupted_.before_lock, [&] { write_ours(); });
   EXPECT_TRUE(write(*handle, 0, "BACK"));
   EXPECT_TRUE(close(std::move(handle)));
   EXPECT_EQ(content("x"), "BACK4567US");
-  const auto value = filesystem_->extended_attributes().get(node_of("x"), kNote);
+  const auto value = filesystem_->extended_attributes().get(node_of("x"), kNoteAttribute);
   ASSERT_TRUE(value);
   EXPECT_EQ(std::string(value->begin(), value->end()), "1");
 }
