@@ -148,16 +148,25 @@ codec::Result<void> WriteBack::commit_held(frame::Durability durability, CommitE
   auto begun = or_no_memory([&] { return begin_commit(extent); });
   if (!begun) return codec::Failure(begun.error());
   if (*begun) {
+    bool has_time = false;
+    const auto set_time = [&]() -> codec::Result<void> {
+      has_time = try_in_memory([this] { stamp_last_write(); });
+      return {};
+    };
     const auto commit_all = [&] {
       auto written = write_out();
       if (!written) return written;
-      return commit_counted([&] { return beside_ ? put_new_array_in_place(durability) : commit_writer(durability); });
+      // Under the commit's lock, as far as that is possible: another program may commit after it, and would lose what
+      // it writes next if the time of the file changed.
+      return commit_counted([&] {
+        return beside_ ? put_new_array_in_place(durability) : commit_writer(durability, free_permit(), set_time);
+      });
     };
     auto done = or_no_memory(commit_all);
     if (!done && done.error().sys == ENOSPC && or_no_memory([this] { return commit_cut(); })) {
       done = or_no_memory(commit_all);
     }
-    if (done) try_in_memory([this] { stamp_last_write(); });
+    if (done && !has_time) static_cast<void>(set_time());
     beside_.reset();
     has_committed_ = has_committed_ || done || partly_committed_;
     done = finish_commit(std::move(done));

@@ -48,6 +48,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
     return done;
   }
   codec::Result<void> set_times(frame::OpenFile file, const std::array<struct timespec, 2>& times) override {
+    call(before_times);
     auto done = ForwardingFiles::set_times(file, times);
     call(after_change);
     return done;
@@ -63,6 +64,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
   std::function<void()> before_look;   // at the version of an open file, the last one of looks_left
   int looks_left = 0;
   std::function<void()> after_change;  // of a mode, times or a name
+  std::function<void()> before_times;
   // The next thread that comes there stands until the gate is open.
   std::atomic<Gate*> before_lock{nullptr};    // of a commit
   std::atomic<Gate*> before_change{nullptr};  // of a mode or a name
@@ -174,6 +176,23 @@ TEST_F(ForeignCommits, AfterACommit) {
   ASSERT_TRUE(filesystem_->files().flush(*handle));
   expect_theirs(*handle, "x", "ours89");
   EXPECT_TRUE(close(std::move(handle)));
+}
+
+// Otherwise their data, which are not committed yet, would lie over a file with another time.
+TEST_F(ForeignCommits, ComeAfterTheTimeOfACommitIsSet) {
+  auto handle = open("x");
+  ASSERT_TRUE(write(*handle, 4, "ours"));
+  size_of("x");  // shows the time of the write
+  bool was_called = false;
+  interrupted_.before_times = [&] {
+    was_called = true;
+    const auto file = frame::system_files().open_named((directory_.path() / "x.b2frame").string(), O_RDONLY);
+    ASSERT_TRUE(file);
+    const frame::Descriptor other(frame::system_files(), *file);
+    EXPECT_EQ(frame::system_files().try_lock(other.handle(), LOCK_EX), false);
+  };
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_TRUE(was_called);
 }
 
 TEST_F(ForeignCommits, WhileTheFrameIsOpened) {
