@@ -143,7 +143,9 @@ codec::Result<std::shared_ptr<const frame::Container>> open_frame(const InputFil
       frame::open_path(**files, path, std::make_shared<frame::IndexCache>(), frame::FileOffset{offset}, old_bitshuffle);
   if (opened) return opened;
   if (auto fine = check_no_directory(path, input.name()); !fine) return codec::Failure(fine.error());
-  if (const auto leaves = leaves_of(path); leaves && !leaves->empty()) {
+  // No store has the suffix of a frame.
+  const auto leaves = frame::container_suffix(path).empty() ? leaves_of(path) : std::vector<StoreLeaf>();
+  if (leaves && !leaves->empty()) {
     codec::Failure refused = codec::invalid(fmt::format("is a store of {} members; name one of them: {}/{}",
                                                         leaves->size(), input.name(), leaves->front().path));
     refused.value().path = input.name();
