@@ -137,13 +137,13 @@ class ForeignCommits : public WrittenFilesystem {
   void beside(const std::function<void()>& change, std::atomic<Gate*>& place, const std::function<void()>& program) {
     Gate gate;
     place = &gate;
+    std::promise<void> ended;
     std::thread changing(change);
     std::thread running;
     {
       const OpensAtEnd opens(gate);
       gate.wait_for(1);
       theirs("x", "THEY");
-      std::promise<void> ended;
       running = std::thread([&] {
         program();
         ended.set_value();
