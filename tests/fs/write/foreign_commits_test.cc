@@ -62,7 +62,7 @@ class InterruptedFiles final : public test::ForwardingFiles {
   }
   std::function<void()> after_commit;  // when its lock is released
   std::function<void()> before_look;   // at the version of an open file, the last one of looks_left
-  int looks_left = 0;
+  std::atomic<int> looks_left = 0;
   std::function<void()> after_change;  // of a mode, times or a name
   std::function<void()> before_times;
   // The next thread that comes there stands until the gate is open.
@@ -73,10 +73,16 @@ class InterruptedFiles final : public test::ForwardingFiles {
   static void stand_at(std::atomic<Gate*>& place) {
     if (Gate* gate = place.exchange(nullptr)) gate->pass();
   }
-  static void call(std::function<void()>& function) {
-    if (auto once = std::exchange(function, nullptr)) once();
+  void call(std::function<void()>& function) {
+    std::function<void()> once;
+    {
+      codec::MutexLock lock(mutex_);
+      once.swap(function);
+    }
+    if (once) once();
   }
-  bool is_locked_ = false;
+  codec::Mutex mutex_;  // calls come from several threads
+  std::atomic<bool> is_locked_ = false;
 };
 
 class ForeignCommits : public WrittenFilesystem {
