@@ -76,8 +76,8 @@ struct WriterOptions {
 
 /// Called by a commit that has changes, with the locks held. An error ends the commit. Null: nothing is called.
 struct CommitHooks {
-  std::function<Result<void>()> before_change;           // after the check for foreign changes
-  std::function<Result<void>()> after_change = nullptr;  // in the new state, which no other program can follow yet
+  std::function<Result<void>()> before_change = nullptr;  // after the check for foreign changes
+  std::function<Result<void>()> after_change = nullptr;   // in the new state, which no other program can follow yet
 };
 
 class FrameWriter {

@@ -113,15 +113,18 @@ bool WriteBack::has_same_content(const frame::FileVersion& disk) const {
   return disk.has_content_of(identity_);
 }
 
-codec::Result<void> WriteBack::refresh() {
+codec::Result<void> WriteBack::refresh(RefreshFor reason) {
   {
     codec::MutexLock lock(mutex_);
-    if (!state_.is_usable() || state_.may_change_file()) return check_usable();
+    if (!state_.is_usable()) return check_usable();
+    // A file that is clean when another program commits must not become dirty before that shows.
+    const bool may_hide_others = reason == RefreshFor::change && !committing_ && !is_dirty();
+    if (state_.may_change_file() && !may_hide_others) return {};
     auto disk = identity_on_disk();
     if (!disk) return codec::Failure(disk.error());
     if (*disk == identity_) return {};
     if (has_same_content(*disk)) {
-      note_identity(*disk);
+      if (!state_.may_change_file()) note_identity(*disk);
       return {};
     }
     if (committing_) {
@@ -131,18 +134,6 @@ codec::Result<void> WriteBack::refresh() {
     }
   }
   return reload();
-}
-
-codec::Result<void> WriteBack::refresh_for_change() {
-  bool may_hide_others = false;
-  {
-    codec::MutexLock lock(mutex_);
-    if (state_.is_usable() && state_.may_change_file() && !committing_ && !is_dirty()) {
-      const auto disk = identity_on_disk();
-      may_hide_others = !disk || *disk != identity_;
-    }
-  }
-  return may_hide_others ? reload() : refresh();
 }
 
 codec::Result<void> WriteBack::make_room(std::uint64_t bytes) {
@@ -197,7 +188,7 @@ codec::Result<std::uint64_t> WriteBack::write(std::optional<std::uint64_t> place
 codec::Result<std::uint64_t> WriteBack::write_part_of(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                                       ChangePermit& permit, Changer by) {
   if (auto room = make_room(bytes.size()); !room) return codec::Failure(room.error());
-  if (auto followed = refresh_for_change(); !followed) return codec::Failure(followed.error());
+  if (auto followed = refresh(RefreshFor::change); !followed) return codec::Failure(followed.error());
   codec::Result<std::uint64_t> done;
   std::uint64_t chunksize = 0;
   {
@@ -349,7 +340,7 @@ void WriteBack::touch() {
 }
 
 codec::Result<void> WriteBack::resize(std::uint64_t size, Changer by) {
-  if (auto followed = refresh_for_change(); !followed) return followed;
+  if (auto followed = refresh(RefreshFor::change); !followed) return followed;
   auto changed = change_size(size, by);
   if (!changed) return codec::Failure(changed.error());
   if (!*changed) touch();

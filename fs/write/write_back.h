@@ -114,6 +114,12 @@ enum class CommitExtent : std::uint8_t {
   complete,  // without the last chunk if it is growing: a stream would encode it twice
 };
 
+/// What WriteBack::refresh() is called before.
+enum class RefreshFor : std::uint8_t {
+  look,    // a read or a stat
+  change,  // a change by a program, which is lost if it lies over a state that another program has replaced
+};
+
 /// Identifies the handle that makes a change; null: unknown.
 using Changer = const void*;
 
@@ -155,8 +161,10 @@ class WriteBack {
   /// Returns whether the last commit has left this file version, or a commit of written data or another change of the
   /// file by the mount is in progress.
   bool owns(const frame::FileVersion& identity);
-  /// Reloads a clean file that another program has changed. Error stale: the file is dirty.
-  codec::Result<void> refresh();
+  /// Reloads a clean file that another program has changed. While a change by the mount may be changing the file,
+  /// `look` does nothing; `change` waits for the end of that change if the file is clean and has another content.
+  /// Error stale: the file is dirty.
+  codec::Result<void> refresh(RefreshFor reason = RefreshFor::look);
   /// Writes `bytes` at `place`; none: at the end. Returns the offset. `by`: the handle, for check_whole().
   codec::Result<std::uint64_t> write(std::optional<std::uint64_t> place, codec::ByteView bytes,
                                      ChangePermit& permit = free_permit(), Changer by = nullptr);
@@ -242,10 +250,6 @@ class WriteBack {
   /// Returns whether another program may have changed the file since `snapshot` was the newest state. Versions that
   /// this write-back has replaced still exist: only another program can have overwritten bytes.
   bool is_changed_by_others(const std::shared_ptr<const FrameSnapshot>& snapshot) REQUIRES(mutex_);
-  /// As refresh(), before the first change of a clean file by a program: if a change by the mount is under way and the
-  /// file has another version, waits for its end. What other programs committed meanwhile would not show, and the
-  /// program's change would be lost.
-  codec::Result<void> refresh_for_change();
   codec::Result<void> reload();
   /// REQUIRES: commit_mutex_.
   codec::Result<void> reload_held();

@@ -80,7 +80,7 @@ codec::Result<void> ChunkCopy::commit(std::uint64_t at, CopiedChunks copied, Cha
 }
 
 codec::Result<bool> ChunkCopy::store(std::uint64_t at, CopiedChunks copied, bool may_remake, ChangePermit& permit) {
-  if (auto followed = file_.refresh_for_change(); !followed) return codec::Failure(followed.error());
+  if (auto followed = file_.refresh(RefreshFor::change); !followed) return codec::Failure(followed.error());
   {
     codec::MutexLock lock(file_.mutex_);
     if (file_.array_) return false;  // the chunks of an array are not in the order of its bytes

@@ -96,7 +96,7 @@ codec::Result<void> WriteBack::allocate(int mode, std::uint64_t at, std::uint64_
     if (auto there = check_room(at, length); !there) return there;
   }
   if (auto room = make_room(0); !room) return room;
-  if (auto followed = refresh_for_change(); !followed) return followed;
+  if (auto followed = refresh(RefreshFor::change); !followed) return followed;
   auto changed = allocate_locked(mode, at, length);
   if (!changed) return codec::Failure(changed.error());
   if (is_hole && !*changed) touch();

@@ -7,7 +7,7 @@
 //        └────────────────────────────────────────── close() ───────────────────────────────────────────────────────▲
 //
 //   Progress
-//                                               begin_change()
+//               a commit or compaction          begin_change()
 //     idle ────────────────────────▶ preparing ────────────────▶ writing, writing_over
 //      │                               ▲    │                        │   │
 //      │                               └────│── a part is adopted ───┘   │
@@ -39,7 +39,7 @@ enum class Standing : std::uint8_t {
 /// Which change by the mount is in progress. One at a time: a change holds the lock of commits.
 enum class Progress : std::uint8_t {
   idle,
-  preparing,     // a commit or compaction encodes or waits for a lock: a change of the file is another program's
+  preparing,     // a commit or compaction before it has its lock: a change of the file is another program's
   own_change,    // attributes, name, holes: may be changing the file from its beginning on
   writing,       // the file was in its known version: its new version is the change's
   writing_over,  // another program has changed the file, whose header is unchanged

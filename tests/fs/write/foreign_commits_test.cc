@@ -272,12 +272,22 @@ TEST_F(ForeignCommits, BeforeItsModeChanges) {
   auto handle = open("x");
   AttributeChanges changes;
   changes.mode = 0600;
-  const auto change = [&] { EXPECT_TRUE(filesystem_->attributes().change(handle->node->id, handle.get(), changes)); };
+  const auto change = [&, node = node_of("x")] {
+    EXPECT_TRUE(filesystem_->attributes().change(node, nullptr, changes));
+  };
   beside(change, interrupted_.before_change, [&] {
     EXPECT_TRUE(write(*handle, 8, "US"));
     EXPECT_TRUE(close(std::move(handle)));
   });
   EXPECT_EQ(content("x"), "THEY4567US");
+}
+
+TEST_F(ForeignCommits, BeforeItsNameChanges) {
+  auto handle = open("x");
+  const auto change = [&] { EXPECT_TRUE(filesystem_->names().rename(kRootNode, "x", kRootNode, "y", 0)); };
+  beside(change, interrupted_.before_change, [&] { EXPECT_TRUE(write(*handle, 8, "US")); });
+  EXPECT_TRUE(close(std::move(handle)));
+  EXPECT_EQ(content("y"), "THEY4567US");
 }
 
 // No program has the frame open: the kernel must not keep its pages for the next one.

@@ -24,6 +24,7 @@ TEST(WriteBackStateTest, OneChangeAtATime) {
   for (const Progress begun : {writing, writing_over, copy_writing, copy_writing_over})
     EXPECT_FALSE(is_legal(idle, begun));
   EXPECT_FALSE(is_legal(copying, writing));
+  EXPECT_FALSE(is_legal(own_change, writing));
   EXPECT_FALSE(is_legal(copying, preparing));
   EXPECT_FALSE(is_legal(preparing, copy_writing));
   EXPECT_TRUE(is_legal(writing, preparing));
