@@ -256,7 +256,7 @@ void on_listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
 }  // namespace
 
 void register_read_ops(fuse_lowlevel_ops& ops) {
-  ops.lookup = answered<on_lookup>;
+  ops.lookup = answered_for_entry<on_lookup>;
   ops.forget = on_forget;
   ops.forget_multi = on_forget_multi;
   ops.getattr = answered<on_getattr>;
@@ -268,7 +268,7 @@ void register_read_ops(fuse_lowlevel_ops& ops) {
   ops.read = answered<on_read, Abandon::when_interrupted>;
   ops.lseek = answered<on_lseek>;
   ops.statfs = answered<on_statfs>;
-  ops.getxattr = answered<on_getxattr, Abandon::when_ending, Subject::node>;
+  ops.getxattr = answered<on_getxattr>;
   ops.listxattr = answered<on_listxattr>;
 }
 

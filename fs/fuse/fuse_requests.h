@@ -108,7 +108,8 @@ PendingRequest::Handles handles_in(const Arguments&... arguments) {
   return handles;
 }
 
-/// Returns the first node among the arguments of a request, and the name that follows it.
+/// Returns the first node among the arguments of a request and the text behind it, which is a name in a request about
+/// an entry.
 inline PendingRequest::Target target_of() {
   return {};
 }
@@ -140,8 +141,11 @@ struct Answered<Handle, kAbandon, kSubject> {
 };
 /// The handler, which answers ENOMEM if an allocation fails. REQUIRES: the handler throws only before it has replied,
 /// and uses the request only to reply.
-template <auto Handle, Abandon kAbandon = Abandon::when_ending, Subject kSubject = Subject::entry>
-constexpr auto answered = &Answered<Handle, kAbandon, kSubject>::call;
+template <auto Handle, Abandon kAbandon = Abandon::when_ending>
+constexpr auto answered = &Answered<Handle, kAbandon, Subject::node>::call;
+/// The same for a request about an entry of a directory.
+template <auto Handle>
+constexpr auto answered_for_entry = &Answered<Handle, Abandon::when_ending, Subject::entry>::call;
 
 /// Registers the requests that change nothing: fs/fuse/fuse_read_ops.cc.
 void register_read_ops(fuse_lowlevel_ops& ops);

@@ -323,24 +323,24 @@ void on_removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
 
 void register_write_ops(fuse_lowlevel_ops& ops) {
   ops.open = answered<on_open>;
-  ops.create = answered<on_create>;
+  ops.create = answered_for_entry<on_create>;
   ops.flush = answered<on_flush, Abandon::when_interrupted>;
   ops.release = answered<on_release, Abandon::never>;
-  ops.mkdir = answered<on_mkdir>;
-  ops.mknod = answered<on_mknod>;
-  ops.symlink = answered<on_symlink>;
+  ops.mkdir = answered_for_entry<on_mkdir>;
+  ops.mknod = answered_for_entry<on_mknod>;
+  ops.symlink = answered_for_entry<on_symlink>;
   ops.link = answered<on_link>;
-  ops.unlink = answered<on_unlink>;
-  ops.rmdir = answered<on_rmdir>;
-  ops.rename = answered<on_rename>;
+  ops.unlink = answered_for_entry<on_unlink>;
+  ops.rmdir = answered_for_entry<on_rmdir>;
+  ops.rename = answered_for_entry<on_rename>;
   ops.setattr = answered<on_setattr>;
   ops.write = answered<on_write>;
   ops.fsync = answered<on_fsync, Abandon::when_interrupted>;
   ops.fsyncdir = answered<on_fsyncdir, Abandon::when_interrupted>;
   ops.fallocate = answered<on_fallocate, Abandon::never>;
   ops.copy_file_range = answered<on_copy_file_range, Abandon::when_interrupted>;
-  ops.setxattr = answered<on_setxattr, Abandon::when_ending, Subject::node>;
-  ops.removexattr = answered<on_removexattr, Abandon::when_ending, Subject::node>;
+  ops.setxattr = answered<on_setxattr>;
+  ops.removexattr = answered<on_removexattr>;
 }
 
 }  // namespace cframefs::fs

@@ -42,8 +42,8 @@ enum class Abandon : std::uint8_t {
 
 /// What the first arguments of a request name.
 enum class Subject : std::uint8_t {
-  entry,  // a node, or an entry of a directory
-  node    // a node; the name behind it belongs to something else
+  entry,  // an entry of a directory: a node and a name
+  node    // a node; the text behind it is another name, or the bytes of a write, which no NUL ends
 };
 
 class PendingRequest final : public ChangePermit {

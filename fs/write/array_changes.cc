@@ -114,7 +114,7 @@ codec::Result<ArrayChanges> ArrayChanges::from_head(codec::ByteView bytes) {
   const auto file = frame::parse_npy_file(bytes);
   if (!file) return codec::Failure(file.error());
   if (file->fortran_order && file->shape.size() > 1) {
-    return codec::unsupported("an array in Fortran order cannot replace one in C order");
+    return codec::unsupported("the .npy file is in Fortran order, which an n-d array cannot have");
   }
   const auto item_bytes = frame::array_bytes(file->shape, file->type.itemsize);
   if (!item_bytes) return too_large();

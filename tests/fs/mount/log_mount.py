@@ -172,6 +172,16 @@ class Log(Directory):
                       "variable-length ones removed)", lines)
         self.assertEqual(lines[-1], "cframefs: info: 252 more refused requests were not logged")
 
+    def test_a_refused_write_is_logged_without_what_was_written(self):
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            file = os.open(self.mountpoint + "/x", os.O_WRONLY)
+            with self.assertRaises(OSError):
+                os.pwrite(file, b"secret " * 20000, 1 << 62)
+            os.close(file)
+        lines = [line for line in mount.said if "refused" in line]
+        self.assertEqual(len(lines), 1)
+        self.assertTrue(lines[0].startswith("cframefs: info: x.b2frame: refused: "), lines[0][:200])
+
     @unittest.skipIf(os.path.exists("/dev/log") or os.geteuid() != 0, "there is a system log, or this is not root")
     def test_without_a_system_log_lines_go_to_a_file(self):
         # semantics: V7
