@@ -20,7 +20,7 @@ using codec::Failure;
 constexpr std::size_t kFirstExtentAt = 5;
 
 Failure too_large() {
-  return codec::io_error(EFBIG, "array");
+  return codec::io_error(EFBIG, "array", "more rows than the chunks of a frame can hold");
 }
 
 }  // namespace

@@ -4,13 +4,9 @@
 
 namespace cframefs::frame {
 
-namespace {
-
-codec::Failure refused(const char* doing) {
-  return codec::io_error(EROFS, doing);
+codec::Failure ReadOnlyFiles::refused(const char* doing) const {
+  return codec::io_error(EROFS, doing, why_);
 }
-
-}  // namespace
 
 ChangeFileOps* ReadOnlyFiles::changes_at(OpenFile, const std::string&, Entry) {
   return nullptr;

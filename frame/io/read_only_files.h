@@ -14,6 +14,8 @@ namespace cframefs::frame {
 
 class ReadOnlyFiles : public FileOps {
  public:
+  /// `why` nothing can be changed, for users; it must outlive this object.
+  explicit ReadOnlyFiles(const char* why) : why_(why) {}
   Result<OpenFile> create_at(OpenFile dir, const std::string& path, int flags, mode_t mode) override;
   Result<void> pwrite(OpenFile file, ByteView from, FileOffset at) override;
   Result<void> truncate(OpenFile file, std::uint64_t size) override;
@@ -45,6 +47,11 @@ class ReadOnlyFiles : public FileOps {
   virtual ChangeFileOps* changes_at(OpenFile dir, const std::string& path, Entry change);
   /// Returns the operations that change the open file, nullptr if it cannot be changed. By default nothing can be.
   virtual ChangeFileOps* changes_of(OpenFile file);
+  /// Returns the error of a change: EROFS, with the reason.
+  codec::Failure refused(const char* doing) const;
+
+ private:
+  const char* const why_;
 };
 
 }  // namespace cframefs::frame

@@ -262,7 +262,7 @@ Result<struct stat> StoreFiles::status_inside(const Place& place) const {
 }
 
 Result<OpenFile> StoreFiles::open_inside(const Place& place, int flags) {
-  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return refused("open");
   if (auto status = status_inside(place); !status) return Failure(status.error());
   const Known& known = *place.known;
   Opened opened{place, nullptr, false};
@@ -291,7 +291,7 @@ Result<OpenFile> StoreFiles::open_at(OpenFile dir, const std::string& path, int 
 /// `path`: of the place, relative to `dir`.
 Result<OpenFile> StoreFiles::open_place(OpenFile dir, const std::string& path, const Place& place, int flags) {
   if (!place.known->on_directory) return open_inside(place, flags);
-  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return refused("open");
   auto fd = base_.open_at(dir, path, flags);
   // The directory of the store itself exists only on disk.
   const bool may_be_embedded = !fd && is_missing(fd.error()) && !place.inside.empty();
@@ -313,7 +313,7 @@ Result<OpenFile> StoreFiles::open_place(OpenFile dir, const std::string& path, c
 Result<OpenFile> StoreFiles::reopen(OpenFile file, int flags) {
   const auto known = opened(file);
   if (!known) return base_.reopen(file, flags);
-  if ((flags & O_ACCMODE) != O_RDONLY) return io_error(EROFS, "open");
+  if ((flags & O_ACCMODE) != O_RDONLY) return refused("open");
   // Callers see a store that is a file as a directory, so they may pass O_DIRECTORY.
   const bool is_directory_of_file = !known->leaf && !known->place.known->on_directory;
   auto again = base_.reopen(file, is_directory_of_file ? flags & ~O_DIRECTORY : flags);

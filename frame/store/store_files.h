@@ -32,7 +32,7 @@ namespace cframefs::frame {
 
 class StoreFiles final : public ReadOnlyFiles {
  public:
-  explicit StoreFiles(FileOps& base) : base_(base) {}
+  explicit StoreFiles(FileOps& base) : ReadOnlyFiles("a store cannot be changed"), base_(base) {}
 
   Result<OpenFile> open_at(OpenFile dir, const std::string& path, int flags) override;
   Result<OpenFile> open_named(const std::string& path, int flags) override;

@@ -1,12 +1,8 @@
 // StoreFiles: what can be changed. Nothing inside a store can; everything else goes to `base`.
-#include <cerrno>
-
 #include "frame/open/layer_attributes.h"
 #include "frame/store/store_files.h"
 
 namespace cframefs::frame {
-
-using codec::io_error;
 
 ChangeFileOps* StoreFiles::changes_at(OpenFile dir, const std::string& path, Entry change) {
   const auto found = place_of(dir, path, Look::glance);
@@ -25,17 +21,17 @@ ChangeFileOps* StoreFiles::changes_of(OpenFile file) {
 }
 
 Result<void> StoreFiles::link_at(OpenFile file, OpenFile to_dir, const std::string& to) {
-  if (opened(file)) return io_error(EROFS, "link");
+  if (opened(file)) return refused("link");
   return ReadOnlyFiles::link_at(file, to_dir, to);
 }
 
 Result<void> StoreFiles::set_attribute(OpenFile file, const std::string& name, const std::string& value, int flags) {
-  if (is_vlmetalayer_attribute(name) && opened(file)) return io_error(EROFS, "setxattr");
+  if (is_vlmetalayer_attribute(name) && opened(file)) return refused("setxattr");
   return ReadOnlyFiles::set_attribute(file, name, value, flags);
 }
 
 Result<void> StoreFiles::remove_attribute(OpenFile file, const std::string& name) {
-  if (is_vlmetalayer_attribute(name) && opened(file)) return io_error(EROFS, "removexattr");
+  if (is_vlmetalayer_attribute(name) && opened(file)) return refused("removexattr");
   return ReadOnlyFiles::remove_attribute(file, name);
 }
 

@@ -73,7 +73,7 @@ codec::Result<Attributes> ControlFiles::lookup(NodeId parent, const std::string&
 
 codec::Result<void> ControlFiles::open(FileHandle& handle, const std::string& name, int flags) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
-  if (writes && name != kDropCaches) return codec::io_error(EROFS, "open");
+  if (writes && name != kDropCaches) return codec::io_error(EROFS, "open", "of .cframefs only drop_caches is written");
   handle.content = content(name);
   handle.direct = true;
   handle.writable = writes;

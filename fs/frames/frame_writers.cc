@@ -171,8 +171,7 @@ codec::Result<std::shared_ptr<WriteBack>> FrameWriters::open_writer(Node& node, 
   to_write.may_become_array = may_become_array;
   auto opened = WriteBack::open(write_back_, std::make_unique<FrameHost>(*this, node, frame), to_write);
   if (opened || opened.error().kind != codec::ErrorKind::unsupported) return opened;
-  mount_.once.error(opened.error());
-  return codec::io_error(EROFS, "open", "frames of this kind are not written");
+  return codec::io_error(EROFS, "open", opened.error().reason);
 }
 
 codec::Result<void> FrameWriters::begin_writing(Node& node, OpenFrame& frame, const std::shared_ptr<WriteBack>& writer,

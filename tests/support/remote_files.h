@@ -25,13 +25,15 @@ class RemoteFiles final : public frame::ReadOnlyFiles {
  public:
   static constexpr frame::OpenFile kDirectory{0};
 
+  RemoteFiles() : ReadOnlyFiles("what is on a server cannot be changed") {}
+
   void put(const std::string& name, std::vector<std::uint8_t> content, const std::string& tag) {
     objects_[name] = {std::move(content), std::hash<std::string>{}(tag)};
   }
 
   codec::Result<frame::OpenFile> open_at(frame::OpenFile dir, const std::string& path, int flags) override {
     if (auto found = find(dir, path); !found) return codec::Failure(found.error());
-    if ((flags & O_ACCMODE) != O_RDONLY) return codec::io_error(EROFS, "open");
+    if ((flags & O_ACCMODE) != O_RDONLY) return refused("open");
     if ((flags & O_DIRECTORY) != 0 && path != ".") return codec::io_error(ENOTDIR, "open");
     open_[++last_] = path;
     return frame::OpenFile{last_};

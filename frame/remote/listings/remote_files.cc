@@ -31,7 +31,8 @@ dev_t device_of(std::string address) {
 }  // namespace
 
 RemoteFiles::RemoteFiles(CachingListing& listing, RemoteHeads& heads, const ObjectReading& reading, Named named)
-    : tree_(listing, heads, reading),
+    : ReadOnlyFiles("what is on a server cannot be changed"),
+      tree_(listing, heads, reading),
       requests_(reading.requests),
       named_(std::move(named)),
       device_(device_of(named_.address)),
@@ -57,7 +58,7 @@ Result<OpenFile> RemoteFiles::enter(Node node, int flags) {
   const bool is_path = (flags & O_PATH) != 0;
   if ((flags & O_DIRECTORY) != 0 && !node->is_directory) return io_error(ENOTDIR, "open");
   if (!is_path && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0)) {
-    return io_error(node->is_directory ? EISDIR : EROFS, "open");
+    return node->is_directory ? io_error(EISDIR, "open") : refused("open");
   }
   const codec::MutexLock lock(mutex_);
   if (opened_.size() >= kMostOpen) return io_error(ENFILE, "open");
@@ -220,7 +221,7 @@ Result<std::string> RemoteFiles::read_link(OpenFile file) {
 Result<void> RemoteFiles::check_rights(OpenFile file, int rights) {
   const auto found = opened(file);
   if (!found) return Failure(found.error());
-  if ((rights & W_OK) != 0) return io_error(EROFS, "access");
+  if ((rights & W_OK) != 0) return refused("access");
   if ((rights & X_OK) != 0 && !found->node->is_directory) return io_error(EACCES, "access");
   return {};
 }

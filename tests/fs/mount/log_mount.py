@@ -1,5 +1,6 @@
 """What the daemon says, and where: a file, standard error, the system log, or a file in its place."""
 
+import errno
 import os
 import re
 import shutil
@@ -7,10 +8,12 @@ import signal
 import subprocess
 import sys
 import unittest
+import zipfile
 
 import mounting
 from mounting import Mount, background, daemons_of, golden_frames, unmount, wait_for
 from mounted_directory import Directory, SMALL
+from stores_mount import embed_frame
 
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} cframefs\[(\d+)\]: (\w+): (.*)$")
 
@@ -171,6 +174,23 @@ class Log(Directory):
         self.assertIn("cframefs: info: x.b2frame: refused: setxattr: Operation not permitted (only metalayers can be set, and only "
                       "variable-length ones removed)", lines)
         self.assertEqual(lines[-1], "cframefs: info: 252 more refused requests were not logged")
+
+    def test_what_is_not_written_is_logged_with_the_reason_and_as_no_error(self):
+        shutil.copy(mounting.GOLDEN + "/legacy/bp-codec-lz4.blp", self.source + "/b.blp")
+        with zipfile.ZipFile(self.source + "/s.b2z", "w") as store:
+            store.write(self.source + "/x.b2frame", "leaf.b2f")
+            store.writestr("embed.b2e", embed_frame({}))
+        with Mount(self.source, mountpoint=self.mountpoint) as mount:
+            for change in (lambda: os.open(self.mountpoint + "/b", os.O_RDWR), lambda: os.mkdir(self.mountpoint + "/s.b2z/new"),
+                           lambda: os.open(self.mountpoint + "/s.b2z/leaf", os.O_RDWR)):
+                with self.assertRaises(OSError) as caught:
+                    change()
+                self.assertEqual(caught.exception.errno, errno.EROFS)
+        self.assertEqual([line for line in mount.said if "mounted" not in line], [
+            "cframefs: info: b.blp: refused: open: Read-only file system (neither a contiguous nor a sparse frame: only these can "
+            "be changed)",
+            "cframefs: info: s.b2z/new: refused: mkdir: Read-only file system (a store cannot be changed)",
+            "cframefs: info: s.b2z/leaf.b2f: refused: open: Read-only file system (a store cannot be changed)"])
 
     def test_a_refused_write_is_logged_without_what_was_written(self):
         with Mount(self.source, mountpoint=self.mountpoint) as mount:
