@@ -5,6 +5,7 @@ standard error and exits with 77, which meson reports as skipped.
 """
 
 import atexit
+import contextlib
 import csv
 import ctypes
 import functools
@@ -32,6 +33,7 @@ HANG_SECONDS = 240
 
 _daemons = set()  # process ids
 _mountpoints = set()
+_directories = set()  # made to mount on
 
 
 def why_no_mount():
@@ -98,8 +100,12 @@ def clean_up():
         for command in (["umount", "-l"], ["fusermount3", "-u", "-z", "-q"]):
             if is_mounted(mountpoint):
                 subprocess.run(command + [mountpoint], stderr=subprocess.DEVNULL, check=False)
+    for directory in _directories:
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
     _daemons.clear()
     _mountpoints.clear()
+    _directories.clear()
 
 
 def on_hang():
@@ -168,6 +174,7 @@ class Mount:
         self.own_directory = None
         if mountpoint is None:
             self.own_directory = tempfile.mkdtemp(prefix="cframefs-mnt-")
+            _directories.add(self.own_directory)
             mountpoint = self.own_directory
         self.path = str(mountpoint)
         self.log, log_name = tempfile.mkstemp(prefix="cframefs-log-")
