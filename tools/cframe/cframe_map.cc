@@ -32,12 +32,14 @@ struct MapOptions {
   unsigned workers = 0;
   bool verify = false;
   bool force = false;
+  bool as_json = false;
 };
 
-enum class Form : std::uint8_t { text, svg, png };
+enum class Form : std::uint8_t { text, json, svg, png };
 
-codec::Result<Form> form_of(const std::string& output) {
-  if (output.empty()) return Form::text;
+codec::Result<Form> form_of(const MapOptions& options) {
+  const std::string& output = options.output;
+  if (output.empty()) return options.as_json ? Form::json : Form::text;
   if (output == kStandardStream || output.ends_with(".svg")) return Form::svg;
   if (output.ends_with(".png")) return Form::png;
   return codec::invalid("'" + output + "' must end in .svg or .png, or be -");
@@ -87,7 +89,7 @@ std::uint64_t bytes_to_map(const frame::Container& container, const std::string&
 }
 
 int run_map(const MapOptions& options, Io& io) {
-  const auto form = form_of(options.output);
+  const auto form = form_of(options);
   if (!form) return report(io, with_path(form.error(), "--output"));
   const auto input = InputFile::open(options.file, io);
   if (!input) return report_failure(io, input.error(), options.file);
@@ -96,8 +98,9 @@ int run_map(const MapOptions& options, Io& io) {
   std::optional<codec::Error> damage;
   MapRequest request;
   if (options.verify) request.damaged = damaged_chunks(options, input->path(), io, damage);
-  const std::size_t columns = *form == Form::text ? columns_of(io) : kPictureColumns;
-  const std::size_t rows = *form == Form::text ? kTextRows : kPictureRows;
+  const bool is_picture = *form == Form::svg || *form == Form::png;
+  const std::size_t columns = is_picture ? kPictureColumns : *form == Form::json ? kPipeColumns : columns_of(io);
+  const std::size_t rows = is_picture ? kPictureRows : kTextRows;
   request.space_cells = request.order_cells = columns * rows;
   request.file_bytes = bytes_to_map(**container, input->path(), options.offset);
   Progress progress(io, "reading chunk headers", Progress::Unit::items);
@@ -107,6 +110,10 @@ int run_map(const MapOptions& options, Io& io) {
   if (io.stop.load()) return interrupted;
   if (!map->first_damage) map->first_damage = damage;
   if (map->first_damage) map->first_damage = with_path(*map->first_damage, input->name());
+  if (*form == Form::json) {
+    const int written = emit(io, map_json(input->name(), **container, *map));
+    return std::max<int>(written, map->first_damage ? report(io, *map->first_damage) : done);
+  }
   MapText text = text_of(input->name(), **container, *map);
   if (*form == Form::text) {
     const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
@@ -130,8 +137,10 @@ int run_map(const MapOptions& options, Io& io) {
 SubcommandRun declare_map(CLI::App& app) {
   auto options = std::make_shared<MapOptions>();
   add_input_option(app, "FILE", options->file);
-  app.add_option("-o,--output", options->output, "Write a picture: a name that ends in .svg or .png, or - (SVG)")
-      ->type_name("PICTURE");
+  CLI::Option* const output =
+      app.add_option("-o,--output", options->output, "Write a picture: a name that ends in .svg or .png, or - (SVG)")
+          ->type_name("PICTURE");
+  app.add_flag("--json", options->as_json, "Print JSON: one object on one line")->excludes(output);
   app.add_flag("--verify", options->verify, "Decode everything, and show each damaged chunk");
   add_size_option(app, "--frame-offset", options->offset, "Offset of the frame in the file (0)");
   app.add_flag("-f,--force", options->force, "Replace the picture if it exists");

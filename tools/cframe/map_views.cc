@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/cframe/cframe.h"
 
@@ -20,6 +21,13 @@ Cells styles_of(const std::vector<Cell>& cells, const Style& (*style)(const Cell
   for (const Cell& cell : cells)
     styles.push_back(&style(cell));
   return styles;
+}
+
+std::string letters_of(const Cells& cells) {
+  std::string letters;
+  for (const Style* style : cells)
+    letters += style->letter;
+  return letters;
 }
 
 struct Panel {
@@ -136,6 +144,36 @@ std::string map_text(const MapText& text, const FrameMap& map, std::size_t colum
   for (const std::string& warning : text.warnings)
     out += printable(warning) + "\n";
   return out + (text.gain.empty() ? "" : text.gain + "\n");
+}
+
+std::string map_json(const std::string& name, const frame::Container& container, const FrameMap& map) {
+  nlohmann::json codecs = nlohmann::json::array();
+  for (const CodecTotal& codec : map.codecs)
+    codecs.push_back(
+        {{"name", codec.name}, {"chunks", codec.chunks}, {"plain", codec.plain}, {"stored", codec.stored}});
+  const nlohmann::json bytes = {{"header", map.bytes_of(SpaceKind::header)},
+                                {"chunks", map.bytes_of(SpaceKind::live)},
+                                {"dead", map.bytes_of(SpaceKind::dead)},
+                                {"index", map.bytes_of(SpaceKind::index)},
+                                {"damaged", map.bytes_of(SpaceKind::damaged)}};
+  const nlohmann::json chunks = {
+      {"stored", map.count_of(ChunkKind::stored)},     {"zeros", map.count_of(ChunkKind::zeros)},
+      {"nan", map.count_of(ChunkKind::nan)},           {"uninitialised", map.count_of(ChunkKind::uninitialised)},
+      {"repeated", map.count_of(ChunkKind::repeated)}, {"damaged", map.count_of(ChunkKind::damaged)}};
+  nlohmann::json shown = {{"path", name},
+                          {"plain", container.parameters().nbytes},
+                          {"stored", map.length},
+                          {"estimated", !map.is_exact},
+                          {"bytes", bytes},
+                          {"chunks", chunks},
+                          {"codecs", codecs},
+                          {"space", letters_of(styles_of<SpaceCell>(map.space, style_of))},
+                          {"order", letters_of(styles_of<ChunkCell>(map.order, style_of))},
+                          {"compact_gain", nullptr},
+                          {"damage", nullptr}};
+  if (const auto gain = compact_gain(container, map)) shown["compact_gain"] = *gain;
+  if (map.first_damage) shown["damage"] = codec::describe(*map.first_damage);
+  return shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 Picture map_picture(const MapText& text, const FrameMap& map) {

@@ -63,7 +63,7 @@ _cframe() {
     unpack) options='--help --frame-offset --b2nd --multiple --recursive --to --force --rm --json --quiet --workers' ;;
     compact) options='--help --json --quiet --recursive --checksums --wait --workers' ;;
     seal) options='--help --trust --json --quiet --recursive --wait --workers' ;;
-    map) options='--help --output --verify --frame-offset --force --workers' ;;
+    map) options='--help --output --json --verify --frame-offset --force --workers' ;;
     top) options='--help --interval --count --once' ;;
     repair) options='--help --json --quiet --wait' ;;
     get-meta) options='--help --fixed --json --raw --frame-offset' ;;

@@ -71,6 +71,7 @@ complete -c cframe -n '__fish_seen_subcommand_from seal' -x -l workers -d 'Decod
 
 complete -c cframe -n '__fish_seen_subcommand_from repair' -l json -d 'Print JSON'
 complete -c cframe -n '__fish_seen_subcommand_from map' -s o -l output -r -d 'Write a picture, .svg or .png, or -'
+complete -c cframe -n '__fish_seen_subcommand_from map' -l json -d 'Print JSON'
 complete -c cframe -n '__fish_seen_subcommand_from map' -l verify -d 'Decode everything, and show damage'
 complete -c cframe -n '__fish_seen_subcommand_from map' -x -l frame-offset -d 'Offset of the frame in the file'
 complete -c cframe -n '__fish_seen_subcommand_from map' -s f -l force -d 'Replace the picture if it exists'

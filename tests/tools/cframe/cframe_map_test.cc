@@ -201,6 +201,48 @@ TEST_F(CframeMap, WritesTheSamePictureToStandardOutput) {
   EXPECT_EQ(ran.out, std::string(drawn.begin(), drawn.end()));
 }
 
+TEST_F(CframeMap, PrintsJson) {
+  const FrameBuilder builder = mixed();
+  const std::string path = write(builder.build());
+  const Ran ran = run_cframe({"map", "--json", path});
+  EXPECT_EQ(ran.status, tools::done) << ran.err;
+  EXPECT_EQ(lines_of(ran.out).size(), 1U);
+  const json map = json::parse(ran.out);
+  const auto length = static_cast<std::uint64_t>(builder.build().size());
+  EXPECT_EQ(map["path"], path);
+  EXPECT_EQ(map["plain"], 10 * kMapChunk);
+  EXPECT_EQ(map["stored"], length);
+  EXPECT_EQ(map["compact_gain"], 500);
+  EXPECT_EQ(map["estimated"], false);
+  EXPECT_EQ(map["damage"], nullptr);
+  EXPECT_EQ(map["bytes"], (json{{"header", builder.header_length()},
+                                {"chunks", 4 * kMapStored},
+                                {"dead", 500},
+                                {"index", length - builder.header_length() - 4 * kMapStored - 500},
+                                {"damaged", 0}}));
+  EXPECT_EQ(map["chunks"],
+            (json{{"stored", 4}, {"zeros", 4}, {"nan", 1}, {"uninitialised", 1}, {"repeated", 0}, {"damaged", 0}}));
+  EXPECT_EQ(map["codecs"],
+            json::array(
+                {json{{"name", "uncompressed"}, {"chunks", 4}, {"plain", 4 * kMapChunk}, {"stored", 4 * kMapStored}}}));
+  EXPECT_EQ(map["order"], "eeeezzzznu");
+  EXPECT_EQ(map["space"].get<std::string>().find_first_not_of("eh.i"), std::string::npos) << map["space"];
+}
+
+TEST_F(CframeMap, PrintsDamageAsJson) {
+  const FrameBuilder builder = mixed();
+  Bytes bytes = builder.build();
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(builder.header_length() + kMapStored), 32, 0xff);
+  const Ran ran = run_cframe({"map", "--json", write(bytes)});
+  EXPECT_EQ(ran.status, tools::kDataError);
+  const json map = json::parse(ran.out);
+  EXPECT_EQ(map["order"], "e!eezzzznu");
+  EXPECT_EQ(map["chunks"]["damaged"], 1);
+  EXPECT_EQ(map["compact_gain"], nullptr);
+  EXPECT_NE(map["damage"].get<std::string>().find("chunk 1"), std::string::npos) << ran.out;
+  EXPECT_EQ(run_cframe({"map", "--json", "-o", "x.svg", "x.b2frame"}).status, tools::kUsageError);
+}
+
 json properties_of(const std::string& path) {
   const Ran ran = run_cframe({"info", "--json", path});
   EXPECT_EQ(ran.status, tools::done) << ran.err;
