@@ -45,9 +45,10 @@ codec::Result<Form> form_of(const MapOptions& options) {
   return codec::invalid("'" + output + "' must end in .svg or .png, or be -");
 }
 
-std::size_t columns_of(const Io& io) {
+std::size_t columns_of(Form form, const Io& io) {
   winsize size{};
-  if (!io.out_is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kPipeColumns;
+  if (form != Form::text || !io.out_is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return kPipeColumns;
   return std::clamp<std::size_t>(size.ws_col, 20, kMostColumns);
 }
 
@@ -99,7 +100,7 @@ int run_map(const MapOptions& options, Io& io) {
   MapRequest request;
   if (options.verify) request.damaged = damaged_chunks(options, input->path(), io, damage);
   const bool is_picture = *form == Form::svg || *form == Form::png;
-  const std::size_t columns = is_picture ? kPictureColumns : *form == Form::json ? kPipeColumns : columns_of(io);
+  const std::size_t columns = is_picture ? kPictureColumns : columns_of(*form, io);
   const std::size_t rows = is_picture ? kPictureRows : kTextRows;
   request.space_cells = request.order_cells = columns * rows;
   request.file_bytes = bytes_to_map(**container, input->path(), options.offset);
@@ -110,16 +111,16 @@ int run_map(const MapOptions& options, Io& io) {
   if (io.stop.load()) return interrupted;
   if (!map->first_damage) map->first_damage = damage;
   if (map->first_damage) map->first_damage = with_path(*map->first_damage, input->name());
-  if (*form == Form::json) {
-    const int written = emit(io, map_json(input->name(), **container, *map));
+  const auto print = [&](const std::string& shown) {
+    const int written = emit(io, shown);
     return std::max<int>(written, map->first_damage ? report(io, *map->first_damage) : done);
-  }
+  };
+  if (*form == Form::json) return print(map_json(input->name(), **container, *map));
   MapText text = text_of(input->name(), **container, *map);
   if (*form == Form::text) {
     const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
     const bool colors = io.out_is_terminal && (no_color == nullptr || *no_color == '\0');
-    const int written = emit(io, map_text(text, *map, columns, colors));
-    return std::max<int>(written, map->first_damage ? report(io, *map->first_damage) : done);
+    return print(map_text(text, *map, columns, colors));
   }
   // A picture has no standard error beside it.
   if (map->first_damage) text.warnings.push_back(codec::describe(*map->first_damage));

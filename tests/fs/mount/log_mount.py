@@ -198,9 +198,8 @@ class Log(Directory):
             with self.assertRaises(OSError):
                 os.pwrite(file, b"secret " * 20000, 1 << 62)
             os.close(file)
-        lines = [line for line in mount.said if "refused" in line]
-        self.assertEqual(len(lines), 1)
-        self.assertTrue(lines[0].startswith("cframefs: info: x.b2frame: refused: "), lines[0][:200])
+        (line,) = mount.refusals()
+        self.assertTrue(line.startswith("cframefs: info: x.b2frame: refused: "), line[:200])
 
     @unittest.skipIf(os.path.exists("/dev/log") or os.geteuid() != 0, "there is a system log, or this is not root")
     def test_without_a_system_log_lines_go_to_a_file(self):

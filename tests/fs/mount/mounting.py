@@ -220,6 +220,10 @@ class Mount:
         """What it has said of faults: without the lines of mere information."""
         return [line for line in self.all_lines() if not line.startswith("cframefs: info: ")]
 
+    def refusals(self):
+        """The lines about requests that were refused."""
+        return [line for line in self.all_lines() if ": refused: " in line]
+
     def is_alive(self):
         return self.daemon.poll() is None and is_mounted(self.path)
 

@@ -143,8 +143,7 @@ class Names(PackedFrame):
                     self.fails(errno.EROFS, call, mount / shown)
                 self.assertEqual(self.read(mount / shown), before)
                 self.assertEqual(mount.lines(), [])  # it is no fault
-                refused = [line for line in mount.all_lines() if "refused" in line]
-                self.assertEqual(len(refused), 1, refused)
+                self.assertEqual(len(mount.refusals()), 1, mount.refusals())
 
 
 class WatchedDirectory(PackedFrame):
