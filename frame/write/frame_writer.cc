@@ -235,7 +235,8 @@ Result<void> FrameWriter::commit_locked(Durability durability, bool force_rewrit
     if (hooks.before_change) {
       if (auto allowed = hooks.before_change(); !allowed) return allowed;
     }
-    auto done = force_rewrite || needs_new_file() ? rewrite_file(!force_rewrite) : append_or_compact(*held);
+    const Image image = force_rewrite ? Image::compacted : Image::replaced;
+    auto done = force_rewrite || needs_new_file() ? rewrite_file(image) : append_or_compact(*held);
     if (!done && done.error().sys == ENOSPC && can_be_emptied() && held->is_alone().value_or(false))
       done = empty_in_place();
     if (!done) return done;
@@ -289,7 +290,7 @@ Result<void> FrameWriter::append_and_switch() {
   next.dead_bytes = dead_bytes() + *killed + (end - header_.size() - parameters().cbytes);
   const Next unsealed = next;
 
-  auto seal = begin_seal(true);
+  auto seal = begin_seal(Image::appended);
   if (!seal) return Failure(seal.error());
   auto written = write_behind(next, {.seal = seal->get(), .spare_room = true});
   if (!written && written.error().sys == ENOSPC) {
@@ -332,8 +333,8 @@ Result<void> FrameWriter::publish_header(const Next& next) {
   return written;
 }
 
-/// `spare_room`: as in Extras.
-Result<void> FrameWriter::rewrite_file(bool spare_room) {
+/// REQUIRES: `image` is not appended.
+Result<void> FrameWriter::rewrite_file(Image image) {
   const bool durable = !is_fresh(state_);
   auto replacement = ReplacementFile::create(files_, entry_dir(), entry_name(), file_->handle());
   if (!replacement) return Failure(replacement.error());
@@ -341,7 +342,7 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
   next.file = replacement->file();
   next.header = next_header();
   const std::uint64_t section = next.header.size();
-  const auto seal = begin_seal(false);
+  const auto seal = begin_seal(image);
   if (!seal) return Failure(seal.error());
   FileTarget target(files_, replacement->handle());
   BufferedAppender out(target, FileOffset{section});
@@ -358,6 +359,7 @@ Result<void> FrameWriter::rewrite_file(bool spare_room) {
     if (auto done = finish_image(next, *cbytes, index, out, {.seal = seal->get()}); !done) return done;
   } else {
     if (auto copied = copy_live_chunks(*container_, pending_, section, out, index); !copied) return copied;
+    const bool spare_room = image == Image::replaced;  // else there may be no next commit
     if (auto done = finish_image(next, out.position() - section, index, out, {seal->get(), spare_room}); !done)
       return done;
   }

@@ -193,9 +193,16 @@ class FrameWriter {
     bool spare_room = false;     // the last block of the file has room for the index of the next state
   };
   Result<void> write_behind(Next& next, Extras extras);
+  /// How the next state comes into its file.
+  enum class Image {
+    appended,   // behind the committed state
+    replaced,   // into a new file, by a commit
+    compacted,  // into a new file, by FrameSpace::compact()
+  };
   Result<bool> keeps_seal() const;
-  Result<std::unique_ptr<SealWriter>> begin_seal(bool in_place) const;
-  Result<std::unique_ptr<SealWriter>> begin_committed_seal(bool in_place) const;
+  bool reads_all_chunks(Image image) const;
+  Result<std::unique_ptr<SealWriter>> begin_seal(Image image) const;
+  Result<std::unique_ptr<SealWriter>> begin_committed_seal(Image image) const;
   Result<void> finish_image(Next& next, std::optional<std::uint64_t> cbytes, IndexEncoder& index, BufferedAppender& out,
                             Extras extras) const;
   Result<void> open_next(Next& next) const;
@@ -207,7 +214,7 @@ class FrameWriter {
   Result<void> empty_in_place();
   Result<void> append_and_switch();
   Result<void> publish_header(const Next& next);
-  Result<void> rewrite_file(bool spare_room);
+  Result<void> rewrite_file(Image image);
   void adopt(Next next);
   Result<void> sync_all();
 

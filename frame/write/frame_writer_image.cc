@@ -152,10 +152,16 @@ Result<bool> FrameWriter::keeps_seal() const {
   return has_none && options_.checksums == Checksums::on;
 }
 
+/// Returns true if the new file takes all committed chunks, or may take the time to read them. A commit to a sparse
+/// frame leaves chunks where they are.
+bool FrameWriter::reads_all_chunks(Image image) const {
+  return image == Image::compacted || (image == Image::replaced && !directory_);
+}
+
 /// Returns the digests of the next state as far as they are known before its chunks are written; null if it gets no
 /// seal.
-Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(bool in_place) const {
-  auto seal = begin_committed_seal(in_place);
+Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(Image image) const {
+  auto seal = begin_committed_seal(image);
   if (!seal || !*seal) return seal;
   for (std::int64_t chunk = 0; chunk < pending_.chunk_count();) {
     const PendingChanges::Piece piece = pending_.piece(chunk);
@@ -168,20 +174,19 @@ Result<std::unique_ptr<SealWriter>> FrameWriter::begin_seal(bool in_place) const
 }
 
 /// Returns the digests of the committed chunks; null if the next state gets no seal.
-Result<std::unique_ptr<SealWriter>> FrameWriter::begin_committed_seal(bool in_place) const {
+Result<std::unique_ptr<SealWriter>> FrameWriter::begin_committed_seal(Image image) const {
   std::unique_ptr<SealWriter> seal;
   if (new_seal_) return std::make_unique<SealWriter>(*new_seal_);
   if (options_.checksums == Checksums::off) return seal;
   const auto keeps = keeps_seal();
   if (!keeps) return Failure(keeps.error());
-  // A new file has all chunks copied anyway.
-  const bool seals_anew = !*keeps && !in_place && !directory_ && options_.checksums == Checksums::on;
-  if (!*keeps && !seals_anew) return seal;
+  const bool is_added = !*keeps && reads_all_chunks(image) && options_.checksums == Checksums::on;
+  if (!*keeps && !is_added) return seal;
   seal = std::make_unique<SealWriter>(pending_.chunksize());
-  if (seals_anew) {
+  if (is_added) {
     if (auto put = put_stored_digests(*container_, *seal); !put) return Failure(put.error());
   } else if (container_->seal()) {
-    if (auto kept = seal->keep(*container_, in_place); !kept) return Failure(kept.error());
+    if (auto kept = seal->keep(*container_, image == Image::appended); !kept) return Failure(kept.error());
   }
   return seal;
 }

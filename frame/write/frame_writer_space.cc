@@ -50,7 +50,7 @@ Result<void> FrameWriter::append_or_compact(const AdvisoryLock& held) {
   const bool is_worth_it = dead > length - dead + kFewDeadBytes && dead >= compact_from_;
   if (!has_name_ || !is_worth_it || !has_room_for_copy() || !held.is_alone().value_or(false))
     return append_and_switch();
-  auto done = rewrite_file(true);
+  auto done = rewrite_file(Image::replaced);
   if (done) compact_from_ = 0;
   if (done || is_failed(state_) || done.error().kind == ErrorKind::stale) return done;
   // The cause (full disk, damaged chunk, read-only directory) may last: retry only after the dead bytes grew by half.

@@ -88,6 +88,31 @@ TEST_F(SparseWriterTest, ASealIsAddedKeptAndVerified) {
   EXPECT_EQ(read.error().kind, codec::ErrorKind::corruption);
 }
 
+TEST_F(SparseWriterTest, CompactionSealsUnlessItIsToldNotTo) {
+  using frame::Checksums;
+  const auto is_sealed = [&] {
+    const auto opened = test::open_frame(directory().string());
+    const auto seal = opened ? (*opened)->as_frame()->seal() : nullptr;
+    return seal && seal->holds().value_or(false);
+  };
+  {
+    // A commit would have to read all chunks.
+    const auto writer = open();
+    expect_ok(model_.write(*writer, 120, pattern(200, 3)));
+    expect_ok(writer->commit(Durability::durable));
+    EXPECT_FALSE(is_sealed());
+  }
+  for (const auto& [checksums, sealed] : {std::pair(Checksums::keep, false),
+                                          {Checksums::off, false},
+                                          {Checksums::on, true},
+                                          {Checksums::keep, true},
+                                          {Checksums::off, false}}) {
+    expect_ok(frame::FrameSpace(*open(frame::system_files(), {.checksums = checksums})).compact());
+    EXPECT_EQ(is_sealed(), sealed) << static_cast<int>(checksums);
+    check();
+  }
+}
+
 TEST_F(SparseWriterTest, TheIndexChangesItsLengthWithEveryCommit) {
   const auto writer = open();
   for (unsigned i = 0; i < 5; ++i) {

@@ -58,8 +58,9 @@ class WrittenSparseFrame : public ::testing::Test {
     temp_.write("x.b2frame/chunks.b2frame", builder.build());
   }
 
-  std::unique_ptr<frame::FrameWriter> open(frame::FileOps& files = frame::system_files()) {
-    auto writer = frame::FrameWriter::open(files, dir_.handle(), "x.b2frame", nullptr);
+  std::unique_ptr<frame::FrameWriter> open(frame::FileOps& files = frame::system_files(),
+                                           const frame::WriterOptions& options = {}) {
+    auto writer = frame::FrameWriter::open(files, dir_.handle(), "x.b2frame", nullptr, options);
     EXPECT_TRUE(writer) << (writer ? "" : codec::describe(writer.error()));
     return writer ? std::move(*writer) : nullptr;
   }
