@@ -36,6 +36,8 @@ RemoteFiles::RemoteFiles(CachingListing& listing, RemoteHeads& heads, const Obje
       requests_(reading.requests),
       named_(std::move(named)),
       device_(device_of(named_.address)),
+      user_(::geteuid()),
+      group_(::getegid()),
       started_(std::time(nullptr)) {}
 
 // ---- open files --------------------------------------------------------------------------------------------------
@@ -164,8 +166,8 @@ struct stat RemoteFiles::status_of(const RemoteNode& node) const {
   status.st_ino = node.inode;
   status.st_mode = node.is_directory ? S_IFDIR | 0555U : S_IFREG | 0444U;
   status.st_nlink = 1;
-  status.st_uid = ::geteuid();
-  status.st_gid = ::getegid();
+  status.st_uid = user_;
+  status.st_gid = group_;
   status.st_size = static_cast<off_t>(node.state.length);
   status.st_blksize = kReadBytes;
   status.st_blocks = static_cast<blkcnt_t>(node.state.length / kStatBlock + (node.state.length % kStatBlock != 0));

@@ -79,6 +79,8 @@ class RemoteFiles final : public ReadOnlyFiles {
   const Requests& requests_;
   const Named named_;
   const dev_t device_;
+  const uid_t user_;
+  const gid_t group_;
   const time_t started_;
   mutable codec::Mutex mutex_;
   std::unordered_map<std::int32_t, Opened> opened_ GUARDED_BY(mutex_);

@@ -82,16 +82,16 @@ std::optional<DiskBlockHeader> parse_header(codec::ByteView first, std::uint64_t
   DiskBlockHeader parsed;
   parsed.length = codec::load_le<std::uint32_t>(&first[12]);
   const std::size_t header_length = disk_header_length(parsed.length);
-  if (parsed.length == 0 || header_length > first.size() || file_length != header_length + parsed.length)
+  if (parsed.length == 0 || header_length > std::min(first.size(), kMostDiskHeader) ||
+      file_length != header_length + parsed.length)
     return std::nullopt;
   const codec::ByteView digests = first.subspan(kDigestsAt, header_length - kDigestsAt);
   // Compared as a whole, so that no byte is left out.
   std::array<std::uint8_t, kDigestsAt> expected{};
   write_fixed_part(expected, key, parsed.length, digests);
   if (!std::equal(expected.begin(), expected.end(), first.begin())) return std::nullopt;
-  parsed.digests.resize(digests.size() / kDigestBytes);
-  for (std::size_t piece = 0; piece < parsed.digests.size(); ++piece)
-    parsed.digests[piece] = codec::load_le<std::uint64_t>(&digests[piece * kDigestBytes]);
+  for (std::size_t piece = 0; piece < digests.size() / kDigestBytes; ++piece)
+    parsed.digests.at(piece) = codec::load_le<std::uint64_t>(&digests[piece * kDigestBytes]);
   return parsed;
 }
 

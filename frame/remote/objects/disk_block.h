@@ -19,6 +19,7 @@
 // piece that differs in any byte does not count.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,8 +31,10 @@
 namespace cframefs::frame {
 
 inline constexpr std::size_t kDiskPieceBytes = std::size_t{4} << 10;
-/// The most that stands before a body of RangeStore::kBlockBytes.
-inline constexpr std::size_t kMostDiskHeader = 80 + 8 * (std::size_t{1} << 20) / kDiskPieceBytes;
+/// Pieces of a body of RangeStore::kBlockBytes.
+inline constexpr std::size_t kMostDiskPieces = (std::size_t{1} << 20) / kDiskPieceBytes;
+/// The most that stands before a body.
+inline constexpr std::size_t kMostDiskHeader = 80 + 8 * kMostDiskPieces;
 
 /// Names one block of one state of an object.
 struct DiskBlockKey {
@@ -71,10 +74,11 @@ std::vector<std::uint8_t> header_of(const DiskBlockKey& key, codec::ByteView bod
 
 /// What the header of a file says.
 struct DiskBlockHeader {
-  std::size_t length = 0;              // of the body
-  std::vector<std::uint64_t> digests;  // of its pieces
+  std::size_t length = 0;                                // of the body
+  std::array<std::uint64_t, kMostDiskPieces> digests{};  // of its pieces
 };
-/// Returns nullopt unless `first`, the first bytes of a file of `file_length` bytes, are the header of this block.
+/// Returns nullopt unless `first`, the first bytes of a file of `file_length` bytes, are the header of this block,
+/// which has at most kMostDiskPieces.
 std::optional<DiskBlockHeader> parse_header(codec::ByteView first, std::uint64_t file_length, const DiskBlockKey& key);
 
 }  // namespace cframefs::frame

@@ -46,15 +46,18 @@ codec::Result<std::unique_ptr<DiskCache>> DiskCache::open(const std::string& dir
                                                           unsigned free_percent) {
   auto root = open_cache_directory(directory);
   if (!root) return codec::Failure(root.error());
-  return std::unique_ptr<DiskCache>(new DiskCache(std::move(*root), most_bytes, free_percent));
+  const std::uint64_t most_open =
+      std::clamp<std::uint64_t>(most_bytes / kOpenShare / kBlockBytes, kLeastOpen, kMostOpen);
+  return std::unique_ptr<DiskCache>(new DiskCache(std::move(*root), most_bytes, free_percent, most_open));
 }
 
-DiskCache::DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent)
+DiskCache::DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent, std::size_t most_open)
     : root_(std::move(root)),
       most_bytes_(most_bytes),
       free_percent_(free_percent),
       budget_(root_.number()),
-      open_(std::clamp<std::uint64_t>(most_bytes / kOpenShare / kBlockBytes, kLeastOpen, kMostOpen)) {}
+      open_memory_(most_open),
+      open_(most_open) {}
 
 void DiskCache::unbook(unsigned directory, std::uint64_t bytes) {
   static_cast<void>(budget_.add(directory, -static_cast<std::int64_t>(std::min(bytes, kMostFile))));
@@ -83,7 +86,7 @@ DiskCache::Open DiskCache::open_block(const DiskBlockKey& key, const DiskBlockPl
   const auto size = static_cast<std::uint64_t>(status.st_size);
   Open block;
   if (is_file && size <= kMostDiskHeader + kBlockBytes)
-    block = OpenDiskBlock::open(std::move(fd), size, key, status.st_mtim.tv_sec);
+    block = OpenDiskBlock::open(std::move(fd), size, key, status.st_mtim.tv_sec, open_memory_.resource());
   if (!block) remove(place.directory(), place.name(), is_file ? size : 0);
   return block;
 }

@@ -23,6 +23,7 @@
 #include "frame/remote/objects/disk_block.h"
 #include "frame/remote/objects/disk_budget.h"
 #include "frame/remote/objects/disk_directory.h"
+#include "frame/remote/objects/open_block_memory.h"
 #include "frame/remote/objects/open_disk_block.h"
 #include "frame/remote/objects/range_store.h"
 
@@ -48,7 +49,8 @@ class DiskCache final : public RangeStore {
  private:
   using Open = std::shared_ptr<const OpenDiskBlock>;
 
-  DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent);
+  /// `most_open`: bound of the files that stay open.
+  DiskCache(SystemFd root, std::uint64_t most_bytes, unsigned free_percent, std::size_t most_open);
 
   Open open_block(const DiskBlockKey& key, const DiskBlockPlace& place);
   Open block_for_reading(const DiskBlockKey& key, const DiskBlockPlace& place);
@@ -65,6 +67,7 @@ class DiskCache final : public RangeStore {
   const std::uint64_t most_bytes_;
   const unsigned free_percent_;
   DiskBudget budget_;
+  OpenBlockMemory open_memory_;
   LruCache<DiskBlockPlace, Open, DiskBlockPlace::Hash> open_;  // null for files that were removed
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> kept_{0};      // blocks

@@ -18,13 +18,15 @@ constexpr std::int64_t kTouchAfter = 60;  // seconds
 }  // namespace
 
 std::shared_ptr<const OpenDiskBlock> OpenDiskBlock::open(SystemFd fd, std::uint64_t file_length,
-                                                         const DiskBlockKey& key, std::int64_t used) {
+                                                         const DiskBlockKey& key, std::int64_t used,
+                                                         std::pmr::memory_resource& memory) {
   std::array<std::uint8_t, kMostDiskHeader> first;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before use
   const ssize_t count = ::pread(fd.number(), first.data(), first.size(), 0);
   if (count < 0) return nullptr;
-  auto header = parse_header(codec::ByteView(first).first(static_cast<std::size_t>(count)), file_length, key);
+  const auto header = parse_header(codec::ByteView(first).first(static_cast<std::size_t>(count)), file_length, key);
   if (!header) return nullptr;
-  return std::shared_ptr<const OpenDiskBlock>(new OpenDiskBlock(std::move(fd), std::move(*header), used));
+  return std::allocate_shared<OpenDiskBlock>(std::pmr::polymorphic_allocator<OpenDiskBlock>(&memory), Private{},
+                                             std::move(fd), *header, used);
 }
 
 bool OpenDiskBlock::is_piece(std::size_t number, codec::ByteView bytes) const {

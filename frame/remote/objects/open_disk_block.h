@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 
 #include "codec/base/bytes.h"
 #include "frame/remote/objects/disk_block.h"
@@ -20,9 +21,14 @@ namespace cframefs::frame {
 class OpenDiskBlock {
  public:
   /// Reads the header of a regular file of `file_length` bytes. Returns nullptr if it is not that of the block.
-  /// `used`: when the file was last used, in seconds since 1970.
+  /// `used`: when the file was last used, in seconds since 1970. `memory`: of the new object; must outlive it.
   static std::shared_ptr<const OpenDiskBlock> open(SystemFd fd, std::uint64_t file_length, const DiskBlockKey& key,
-                                                   std::int64_t used);
+                                                   std::int64_t used, std::pmr::memory_resource& memory);
+
+  /// Private to open().
+  struct Private {};
+  OpenDiskBlock(Private /*token*/, SystemFd fd, const DiskBlockHeader& header, std::int64_t used)
+      : fd_(std::move(fd)), header_(header), used_(used) {}
 
   std::size_t length() const { return header_.length; }
   /// Fills `into` with the bytes of the block from `at`. REQUIRES: they lie in the block.
@@ -33,9 +39,6 @@ class OpenDiskBlock {
   bool is_removed() const;
 
  private:
-  OpenDiskBlock(SystemFd fd, DiskBlockHeader header, std::int64_t used)
-      : fd_(std::move(fd)), header_(std::move(header)), used_(used) {}
-
   bool is_piece(std::size_t number, codec::ByteView bytes) const;
 
   const SystemFd fd_;
