@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/base/scratch.h"
 #include "frame/base/xxh3.h"
 
 namespace cframefs::frame {
@@ -103,7 +104,8 @@ Result<IndexCache::Block> FrameSeal::page(std::size_t number, const SealPage& pa
 Result<IndexCache::Block> FrameSeal::load_page(const SealPage& page) const {
   const auto nothing = std::make_shared<const ParsedPage>();
   if (!is_inside(page.part, frame_) || page.part.length > std::min(kMaxPage, source_->stored())) return nothing;
-  std::vector<std::uint8_t> bytes(page.part.length);
+  codec::Scratch scratch;  // not zeroed
+  const codec::ByteSpan bytes = scratch.get(page.part.length).first(page.part.length);
   if (auto read = source_->read(FileOffset{page.part.place}, bytes); !read) {
     if (is_damage(read.error())) return nothing;
     return Failure(read.error());

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "codec/base/page_memory.h"
 #include "frame/base/xxh3.h"
 
 namespace cframefs::frame {
@@ -156,7 +157,9 @@ codec::Result<ParsedPage> parse_page(ByteView bytes) {
   if (begin > bytes.size() || (bytes.size() - begin) % kDigest != 0) return wrong();
   const std::uint64_t digests = (bytes.size() - begin) / kDigest;
   ParsedPage page;
-  page.reserve(static_cast<std::size_t>(2 + chunks + digests));
+  const auto numbers = static_cast<std::size_t>(2 + chunks + digests);
+  page.reserve(numbers);
+  codec::fault_in(page.data(), numbers * sizeof(ParsedPage::value_type));
   page.push_back(static_cast<std::int64_t>(chunks));
   std::uint64_t seen = 0;
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
