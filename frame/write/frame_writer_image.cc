@@ -152,8 +152,8 @@ Result<bool> FrameWriter::keeps_seal() const {
   return has_none && options_.checksums == Checksums::on;
 }
 
-/// Returns true if the new file takes all committed chunks, or may take the time to read them. A commit to a sparse
-/// frame leaves chunks where they are.
+/// Returns true if all committed chunks are copied, or the caller has time to read them. A commit to a sparse frame
+/// copies none.
 bool FrameWriter::reads_all_chunks(Image image) const {
   return image == Image::compacted || (image == Image::replaced && !directory_);
 }
