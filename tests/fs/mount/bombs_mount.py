@@ -2,10 +2,11 @@
 answered meanwhile.
 
 The demands are 1 s and 64 MiB. The 1 s is asserted of the time on processors, of the program and of the daemon together,
-which other programs of the machine prolong by little: a processor that takes longer than REFERENCE_SECONDS for some
-arithmetic has that much longer. A listing is tens of thousands of requests, each of which wakes the daemon and then ls.
-What waking another processor costs is the machine's: 6 to 60 us, by what else runs. So ls and the daemon have one
-processor then. Of the time by the clock ten times the demand is asserted, less the time that the two have waited for a
+which other programs of the machine prolong by little: a machine that takes longer than the reference seconds for some
+arithmetic, or for programs that wake each other, has that much longer. What slows it for an instant (other virtual
+machines on its processors) is in one of several attempts, what the product does too much is in all of them. A listing is
+tens of thousands of requests, each of which wakes the daemon and then ls. What waking another processor costs is the
+machine's: 6 to 60 us, by what else runs. So ls and the daemon have one processor then. Of the time by the clock ten times the demand is asserted, less the time that the two have waited for a
 processor which other programs had: one of the two may also have waited while the other one ran. That is far from the
 minutes that such files have taken; what it took is printed. Where a sanitizer takes its own, only HANG_SECONDS is asserted.
 
@@ -16,6 +17,7 @@ That they are bounded has a test of its own, which goes through the same files a
 
 import collections
 import contextlib
+import functools
 import os
 import pathlib
 import random
@@ -38,7 +40,11 @@ MIB = 1 << 20
 MOST_SECONDS = 10
 HANG_SECONDS = 60  # by the clock; a program that takes longer is killed
 MOST_CPU = 1
-REFERENCE_SECONDS = 0.11  # of processor time for the arithmetic of slowness(), on the machine that MOST_CPU was set for
+ATTEMPTS = 3  # at MOST_CPU; the last one counts
+# Of processor time for what slowness() does, on the machine that MOST_CPU was set for.
+ARITHMETIC_SECONDS = 0.11
+WAKING_SECONDS = 0.1
+WAKINGS = 20_000
 # Tens of thousands of entries, for each of which ls asks several times: it is the kernel that takes the time.
 CPU_OF_LISTING = {"groups.b2z": 3, "overlapping.b2z": 3, "the directory": 10}
 MOST_ABOVE = 64 * MIB
@@ -55,14 +61,35 @@ HOLES = ("import os, sys\nf = os.open(sys.argv[1], os.O_RDONLY)\n"
          "    for at in (0, os.fstat(f).st_size // 2):\n"
          "        try: os.lseek(f, at, how)\n        except OSError: pass\n")
 
+ANSWER = ("import os, time\nbegan = time.thread_time()\nwhile os.read(0, 1): os.write(1, b'x')\n"
+          "print(time.thread_time() - began)\n")
 
-def slowness():
-    """How many times REFERENCE_SECONDS this machine takes at the moment for the same arithmetic, at least 1."""
+
+def arithmetic_seconds():
     numbers = random.Random(1)
     text = b" ".join(b"%d" % numbers.randrange(100_000) for _ in range(200_000))
     began = time.thread_time()
     zlib.compress(text, 6)
-    return max(1, (time.thread_time() - began) / REFERENCE_SECONDS)
+    return time.thread_time() - began
+
+
+def waking_seconds():
+    """Processor time of two programs on one processor that wake each other WAKINGS times."""
+    with on_one_processor(os.getpid()), subprocess.Popen([sys.executable, "-c", ANSWER], stdin=subprocess.PIPE,
+                                                         stdout=subprocess.PIPE) as other:
+        there, back = other.stdin.fileno(), other.stdout.fileno()
+        began = time.thread_time()
+        for _ in range(WAKINGS):
+            os.write(there, b"x")
+            os.read(back, 1)
+        took = time.thread_time() - began
+        other.stdin.close()
+        return took + float(other.stdout.read())
+
+
+def slowness():
+    """How many times the reference seconds this machine takes at the moment for the same work, at least 1."""
+    return max(1, arithmetic_seconds() / ARITHMETIC_SECONDS, waking_seconds() / WAKING_SECONDS)
 
 
 @contextlib.contextmanager
@@ -175,24 +202,32 @@ class Bombs(unittest.TestCase):
             return Ended(took, waited, ended[2].ru_utime + ended[2].ru_stime, child.returncode, peak,
                          said.read(1 << 16).decode(errors="replace"))
 
-    def check(self, name, step, took, waited, cpu, above, most=MOST_ABOVE):
+    def check(self, name, step, ended, above, most=MOST_ABOVE, last=True):
+        """Whether the time on processors is what it may be. Asserts that of the last attempt, and the rest of each."""
+        took, waited, cpu = ended.took, ended.waited, ended.cpu
         self.worst = max(self.worst, (took, f"{step} {name}"))
         self.most = max(self.most, (above, f"{step} {name}"))
         if took > 0.5 or cpu > 0.5 or above > MOST_ABOVE // 2:
             print(f"{name:32} {step:8} {took:6.2f} s, {waited:5.2f} s waiting, {cpu:5.2f} s on processors "
                   f"{above / MIB:7.0f} MiB", flush=True)
         self.assertLess(took, HANG_SECONDS)
-        if self.limited:
-            self.assertLess(took - max(0, waited - cpu), MOST_SECONDS)
-            most_cpu = CPU_OF_LISTING.get(name, MOST_CPU) if step == "ls" else MOST_CPU
-            self.assertLess(cpu, most_cpu if cpu < most_cpu else most_cpu * slowness())
-            self.assertLessEqual(above, most)
+        if not self.limited:
+            return True
+        self.assertLess(took - max(0, waited - cpu), MOST_SECONDS)
+        self.assertLessEqual(above, most)
+        most_cpu = CPU_OF_LISTING.get(name, MOST_CPU) if step == "ls" else MOST_CPU
+        if cpu >= most_cpu:
+            most_cpu *= slowness()
+        if last:
+            self.assertLess(cpu, most_cpu)
+        return cpu < most_cpu
 
     def mount(self, source, *flags):
         """With a small cache, so that what the reads of another file fill it with counts for little."""
         return mounting.Mount(source, "names=keep", "ro", "cache_size=8M", *flags)
 
-    def go(self, mount, idle, name, step, command):
+    def go(self, mount, idle, name, step, command, last):
+        """Runs the command and checks it, as check() does."""
         with self.subTest(name=name, step=step):
             pathlib.Path(f"/proc/{mount.daemon.pid}/clear_refs").write_text("5", encoding="ascii")
             before, waited = self.cpu_of(mount.daemon.pid), self.waited_of(mount.daemon.pid)
@@ -201,7 +236,31 @@ class Bombs(unittest.TestCase):
             self.assertGreaterEqual(ended.code, 0, ended.said)
             cpu = ended.cpu + self.cpu_of(mount.daemon.pid) - before
             waited = ended.waited + self.waited_of(mount.daemon.pid) - waited
-            self.check(name, step, ended.took, waited, cpu, mount.status("VmHWM") - idle)
+            return self.check(name, step, ended._replace(waited=waited, cpu=cpu), mount.status("VmHWM") - idle, last=last)
+        return True
+
+    def go_through(self, names, last):
+        """Goes through the files in a mount of their own. Whether the time on processors is what it may be."""
+        within = True
+        with self.idle_mount() as (mount, idle):
+            for name in names:
+                path = mount / name
+                for step, command in (("ls", ["ls", "-l", path]), ("head", ["head", "-c", "1", path]),
+                                      ("getfattr", ["getfattr", "-d", "--absolute-names", path]),
+                                      ("holes", [sys.executable, "-c", HOLES, path])):
+                    within = self.go(mount, idle, name, step, command, last) and within
+        return within
+
+    def list_directory(self, last):
+        """Lists all but the large files. What is in those is so much that it takes its time, as in any such directory."""
+        large = [word for name in LARGE for word in ("-I", name)]
+        with self.idle_mount() as (mount, idle):
+            return self.go(mount, idle, "the directory", "ls", ["ls", "-lR", *large, mount.path], last)
+
+    @staticmethod
+    def attempt(run):
+        """Calls it until it returns true, at most ATTEMPTS times, and tells it which time is the last one."""
+        any(run(number + 1 == ATTEMPTS) for number in range(ATTEMPTS))
 
     @contextlib.contextmanager
     def idle_mount(self):
@@ -225,17 +284,8 @@ class Bombs(unittest.TestCase):
         self.slowest = 0
         # A mount of its own for each file is what its memory is measured in; a sanitizer takes seconds for each.
         for names in [[name] for name in self.names] if self.limited else [self.names]:
-            with self.idle_mount() as (mount, idle):
-                for name in names:
-                    path = mount / name
-                    for step, command in (("ls", ["ls", "-l", path]), ("head", ["head", "-c", "1", path]),
-                                          ("getfattr", ["getfattr", "-d", "--absolute-names", path]),
-                                          ("holes", [sys.executable, "-c", HOLES, path])):
-                        self.go(mount, idle, name, step, command)
-        # What is in the large ones is so much that listing all of it takes its time, as in any such directory.
-        large = [word for name in LARGE for word in ("-I", name)]
-        with self.idle_mount() as (mount, idle):
-            self.go(mount, idle, "the directory", "ls", ["ls", "-lR", *large, mount.path])
+            self.attempt(functools.partial(self.go_through, names))
+        self.attempt(self.list_directory)
         print(f"mount: worst {self.worst[0]:.2f} s ({self.worst[1]}), most {self.most[0] / MIB:.0f} MiB above idle "
               f"({self.most[1]}); the slowest other read {self.slowest:.3f} s", flush=True)
 
@@ -269,6 +319,15 @@ class Bombs(unittest.TestCase):
             # What is held for the moment comes and goes; what grows with the files is in all later rounds.
             self.assertLess(min(taken[ROUNDS // 2:]) - min(taken[:ROUNDS // 2]), MOST_GROWTH)
 
+    def run_tool(self, name, step, command, saved, usual, last):
+        """Runs a subcommand, which may make the file `saved`, and checks it, as check() does. Its memory is that above
+        `usual`, in bytes."""
+        saved.unlink(missing_ok=True)
+        ended = self.ended([mounting.CFRAME, *command])
+        self.assertIn(ended.code, range(0, 4), ended.said)
+        most = BLOCKS[name] + OF_BLOCK if name in BLOCKS else MOST_ABOVE
+        return self.check(name, step, ended, ended.peak - usual, most, last)
+
     def test_tools(self):
         self.worst = self.most = (0, "")
         usual = self.ended([mounting.CFRAME, "info", self.source / "calm.b2frame"]).peak
@@ -279,12 +338,11 @@ class Bombs(unittest.TestCase):
                                   ("repair", ["repair", path, saved]), ("cut", ["repair", path]),
                                   ("cat", ["cat", "--length", "1", path])):
                 with self.subTest(name=name, step=step):
-                    ended = self.ended([mounting.CFRAME, *command])
-                    self.assertIn(ended.code, range(0, 4), ended.said)
-                    most = BLOCKS[name] + OF_BLOCK if name in BLOCKS else MOST_ABOVE
-                    self.check(name, step, ended.took, ended.waited, ended.cpu, ended.peak - usual, most)
-            if saved.exists():
-                saved.unlink()
+                    if step == "cut":  # a second attempt would meet what the first one has left
+                        self.run_tool(name, step, command, saved, usual, last=True)
+                    else:
+                        self.attempt(functools.partial(self.run_tool, name, step, command, saved, usual))
+            saved.unlink(missing_ok=True)
         print(f"tools: worst {self.worst[0]:.2f} s ({self.worst[1]}), most {self.most[0] / MIB:.0f} MiB above "
               f"cframe info ({self.most[1]})", flush=True)
 
