@@ -94,6 +94,8 @@ Result<std::shared_ptr<const ChunkReader>> ChunkReader::open(const Container& co
     }
     return Failure(at_chunk(location->source.get(), chunk, location->offset, std::move(error)));
   }
+  if (location->source && decoder->block_count() > 0)
+    container.note_blocksize(static_cast<std::int32_t>(decoder->block_range(0).size()));
   auto reader = std::make_shared<const ChunkReader>(Private{}, chunk, std::move(*location), std::move(*decoder),
                                                     std::move(*digests));
   // Callers never decode these chunks, because the header determines their bytes. So verify them here.

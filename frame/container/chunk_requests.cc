@@ -12,6 +12,8 @@ using codec::ByteRange;
 
 /// Chunks that store at most this much are fetched whole: one request costs more than the rest of such a chunk.
 constexpr std::uint64_t kMostWhole = std::uint64_t{1} << 20;
+/// While many readers wait, the rest of a chunk that is longer than this costs them more than a request.
+constexpr std::uint64_t kMostWholeIfBusy = std::uint64_t{128} << 10;
 /// More than any chunk has beyond its uncompressed bytes and 1/16 of them: header, block starts, lengths of streams.
 constexpr std::uint64_t kMostOverhead = 4096;
 constexpr std::uint64_t kHeader = 32;
@@ -19,6 +21,8 @@ constexpr std::uint64_t kLeastTables = std::uint64_t{16} << 10;  // bytes beyond
 constexpr std::uint64_t kMostTables = std::uint64_t{256} << 10;  // a header may claim any number of blocks
 constexpr std::uint64_t kLeastMargin = std::uint64_t{128} << 10;
 constexpr std::uint64_t kMarginBlocks = 2;
+constexpr std::uint64_t kLeastMarginIfBusy = std::uint64_t{16} << 10;
+constexpr std::uint64_t kBlockMarginsIfBusy = 4;                 // of a block before and after the one that is needed
 constexpr std::uint64_t kUsualBlock = std::uint64_t{256} << 10;  // uncompressed bytes, if each chunk has its own size
 constexpr std::uint64_t kMostWindow = std::uint64_t{8} << 20;
 /// Ranges that are not farther apart are requested as one.
@@ -44,8 +48,9 @@ std::uint64_t longest_stored(const Container& container, ChunkNumber chunk, cons
 /// A long chunk, as far as it is known before its header is read.
 struct LongChunk {
   std::uint64_t stored = 0;
-  std::uint64_t plain = 0;   // 0: not known
-  std::uint64_t blocks = 0;  // 0: not known
+  std::uint64_t plain = 0;      // 0: not known
+  std::uint64_t blocksize = 0;  // 0: not known
+  std::uint64_t blocks = 0;     // 0: not known
   bool needs_first_block = false;
 
   /// Returns the stored bytes of a block.
@@ -66,6 +71,15 @@ struct LongChunk {
     const std::uint64_t end = std::min({place_of(part.end) + margin, begin + kMostWindow, stored});
     return {std::min(begin, end), end};
   }
+  /// Returns where the blocks of `part` probably lie, with as few other bytes as blocks that are compressed nearly
+  /// alike allow. REQUIRES: blocks > 0.
+  ByteRange narrow_window(const ByteRange& part) const {
+    const std::uint64_t margin = std::max(kLeastMarginIfBusy, mean_block() / kBlockMarginsIfBusy);
+    const std::uint64_t first = place_of(part.begin / blocksize * blocksize);
+    const std::uint64_t last = place_of((part.end + blocksize - 1) / blocksize * blocksize);
+    const std::uint64_t begin = first - std::min(first, margin);
+    return {begin, std::min({last + margin, begin + kMostWindow, stored})};
+  }
 
  private:
   std::uint64_t place_of(std::uint64_t inner) const {
@@ -74,14 +88,15 @@ struct LongChunk {
   }
 };
 
-LongChunk long_chunk(const FrameParameters& parameters, const ChunkLocation& location, std::uint64_t stored) {
+LongChunk long_chunk(const Container& container, const ChunkLocation& location, std::uint64_t stored) {
+  const FrameParameters& parameters = container.parameters();
   LongChunk chunk;
   chunk.stored = stored;
   const std::int32_t plain = location.nbytes >= 0 ? location.nbytes : parameters.chunksize;
   if (plain > 0) chunk.plain = static_cast<std::uint64_t>(plain);
-  if (plain > 0 && parameters.blocksize > 0) {
-    const auto blocksize = static_cast<std::uint64_t>(parameters.blocksize);
-    chunk.blocks = (chunk.plain + blocksize - 1) / blocksize;
+  if (const std::int32_t blocksize = container.likely_blocksize(); plain > 0 && blocksize > 0) {
+    chunk.blocksize = static_cast<std::uint64_t>(blocksize);
+    chunk.blocks = (chunk.plain + chunk.blocksize - 1) / chunk.blocksize;
   }
   chunk.needs_first_block =
       plain > 0 && std::find(parameters.filters.begin(), parameters.filters.end(),
@@ -98,12 +113,14 @@ void prefetch(const ChunkLocation& location, const ByteRange& range) {
 void request_chunk(const Container& container, ChunkNumber chunk, const ChunkLocation& location,
                    const std::optional<ByteRange>& soon) {
   const std::uint64_t stored = longest_stored(container, chunk, location);
-  const LongChunk known = long_chunk(container.parameters(), location, stored);
-  ByteRange first = stored <= kMostWhole ? ByteRange{0, stored} : known.tables();
+  const LongChunk known = long_chunk(container, location, stored);
+  const bool is_busy = soon && known.blocks > 1 && stored > kMostWholeIfBusy && location.source->is_busy();
+  const bool is_whole = stored <= kMostWhole && !is_busy;
+  ByteRange first = is_whole ? ByteRange{0, stored} : known.tables();
   // If the source has no room to fetch ahead, the first read fetches all of it.
   location.source->expect(location.offset, first.size());
-  if (stored > kMostWhole && soon && known.plain > 0) {
-    const ByteRange window = known.window(*soon);
+  if (!is_whole && soon && known.plain > 0) {
+    const ByteRange window = is_busy ? known.narrow_window(*soon) : known.window(*soon);
     if (window.begin > first.end + kMergedGap) {
       prefetch(location, window);
     } else {

@@ -3,7 +3,8 @@
 //
 // A short chunk is requested whole. Of a long one, two ranges are requested at once: header with block starts, and the
 // range where the part is if all blocks are compressed alike. If it is elsewhere, its reader requests it when it knows
-// the block starts.
+// the block starts. While many readers wait for the server, chunks are long that are usually short, and the range of
+// the part is narrow: the link has no room for what only may be read.
 //
 // Thread safety: functions only. Errors: none; a request is a hint.
 #pragma once

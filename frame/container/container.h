@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -126,6 +127,18 @@ class Container : public Metalayers {
 
   /// Returns the bytes of the container on disk, for a container in one file.
   virtual std::uint64_t stored_bytes() const { return parameters().frame_length; }
+
+  /// Returns the uncompressed bytes of a block, of all chunks or else of the chunk that was opened last; 0 if neither
+  /// is known. A hint: chunks may differ.
+  std::int32_t likely_blocksize() const {
+    const std::int32_t of_all = parameters().blocksize;
+    return of_all > 0 ? of_all : seen_blocksize_.load(std::memory_order_relaxed);
+  }
+  /// Tells the block size of a chunk that was opened.
+  void note_blocksize(std::int32_t bytes) const { seen_blocksize_.store(bytes, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<std::int32_t> seen_blocksize_{0};
 };
 
 }  // namespace cframefs::frame

@@ -41,6 +41,7 @@ class FileSource final : public ByteSource {
     files_.prefetch(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
   bool is_remote() const override { return files_.is_remote(); }
+  bool is_busy() const override { return files_.is_busy(); }
   void expect(FileOffset at, std::uint64_t length) const override {
     if (at.value >= size_) return;
     files_.expect(file_, FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));

@@ -30,6 +30,8 @@ class ByteSource {
   virtual void prefetch(FileOffset /*at*/, std::uint64_t /*length*/) const {}
   /// Returns whether each read may be a request to another machine, so that one large read is better than several.
   virtual bool is_remote() const { return false; }
+  /// Returns whether many readers wait for the server of this source. Bytes that only may be read would delay them.
+  virtual bool is_busy() const { return false; }
   /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.
   virtual void expect(FileOffset /*at*/, std::uint64_t /*length*/) const {}
   /// If is_remote(), waits until the range is at hand, or there is no room for it, so that the next read of it waits

@@ -22,6 +22,7 @@ class OverlaySource final : public ByteSource {
   std::string label() const override { return rest_->label(); }
 
   bool is_remote() const override { return rest_->is_remote(); }
+  bool is_busy() const override { return rest_->is_busy(); }
   void prefetch(FileOffset at, std::uint64_t length) const override { rest_->prefetch(at, length); }
   void expect(FileOffset at, std::uint64_t length) const override { rest_->expect(at, length); }
   Result<void> fetch(FileOffset at, std::uint64_t length) const override { return rest_->fetch(at, length); }

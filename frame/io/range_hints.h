@@ -19,6 +19,8 @@ class RangeHints {
   virtual ~RangeHints() = default;
   /// Returns whether each read may be a request to another machine, so that one large read is better than several.
   virtual bool is_remote() const { return false; }
+  /// Returns whether many readers wait for the server. Bytes that only may be read would delay them.
+  virtual bool is_busy() const { return false; }
   /// Returns what was asked for so far; nothing if no file of the tree is on a server.
   virtual std::optional<ServerCounts> server_counts() const { return std::nullopt; }
   /// Tells that the range will be read soon, in parts: if is_remote(), the next read in it fetches all of it.

@@ -23,6 +23,7 @@ class ReadRecord::Source final : public ByteSource {
   std::string label() const override { return source_->label(); }
   void prefetch(FileOffset at, std::uint64_t length) const override { source_->prefetch(at, length); }
   bool is_remote() const override { return source_->is_remote(); }
+  bool is_busy() const override { return source_->is_busy(); }
   void expect(FileOffset at, std::uint64_t length) const override { source_->expect(at, length); }
   Result<void> fetch(FileOffset at, std::uint64_t length) const override { return source_->fetch(at, length); }
   /// Returns 0 while recording, so that all bytes are read.

@@ -55,6 +55,7 @@ class StoreFiles final : public ReadOnlyFiles {
   Result<FileOffset> seek(OpenFile file, FileOffset from, int whence) override;
   void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   bool is_remote() const override { return base_.is_remote(); }
+  bool is_busy() const override { return base_.is_busy(); }
   std::optional<ServerCounts> server_counts() const override { return base_.server_counts(); }
   void expect(OpenFile file, FileOffset at, std::uint64_t length) override;
   Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length) override;

@@ -26,6 +26,7 @@ class RangeSource final : public ByteSource {
     if (at.value < size_) whole_->prefetch(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }
   bool is_remote() const override { return whole_->is_remote(); }
+  bool is_busy() const override { return whole_->is_busy(); }
   void expect(FileOffset at, std::uint64_t length) const override {
     if (at.value < size_) whole_->expect(FileOffset{begin_.value + at.value}, std::min(length, size_ - at.value));
   }

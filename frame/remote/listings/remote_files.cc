@@ -34,6 +34,7 @@ RemoteFiles::RemoteFiles(CachingListing& listing, RemoteHeads& heads, const Obje
     : ReadOnlyFiles("what is on a server cannot be changed"),
       tree_(listing, heads, reading),
       requests_(reading.requests),
+      memory_(reading.memory),
       named_(std::move(named)),
       device_(device_of(named_.address)),
       user_(::geteuid()),

@@ -53,6 +53,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   Result<FileOffset> seek(OpenFile file, FileOffset from, int whence) override;
   void prefetch(OpenFile file, FileOffset at, std::uint64_t length) override;
   bool is_remote() const override { return true; }
+  bool is_busy() const override { return memory_.is_busy(); }
   std::optional<ServerCounts> server_counts() const override { return requests_.counts(); }
   void expect(OpenFile file, FileOffset at, std::uint64_t length) override;
   Result<void> fetch(OpenFile file, FileOffset at, std::uint64_t length) override;
@@ -77,6 +78,7 @@ class RemoteFiles final : public ReadOnlyFiles {
 
   RemoteTree tree_;
   const Requests& requests_;
+  const FetchedRanges& memory_;
   const Named named_;
   const dev_t device_;
   const uid_t user_;

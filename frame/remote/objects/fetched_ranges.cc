@@ -45,8 +45,14 @@ FetchedRanges::Admission FetchedRanges::admit(std::uint64_t bytes) {
 void FetchedRanges::give_back(std::uint64_t bytes) {
   codec::MutexLock lock(mutex_);
   admitted_ -= bytes;
+  ++ended_turns_;
   evict();
   given_back_.notify_all();
+}
+
+bool FetchedRanges::is_busy() const {
+  codec::MutexLock lock(mutex_);
+  return next_turn_ - ended_turns_ >= kManyReaders;
 }
 
 /// Returns the first range that ends after `at`, of this or a later object.

@@ -38,6 +38,7 @@ class FetchedRanges {
   static constexpr std::uint64_t kMostAheadRequest = 4U << 20;  // bytes of a request ahead
   static constexpr std::uint64_t kMergedGap = 64U << 10;        // missing ranges not farther apart are fetched as one
   static constexpr std::uint64_t kPieceCost = 512;              // charged for each range, beyond its bytes
+  static constexpr std::uint64_t kManyReaders = 8;
   static constexpr std::chrono::milliseconds kUsualPatience{2'000};
 
   struct Piece {
@@ -87,6 +88,8 @@ class FetchedRanges {
 
   /// Waits until a reader may fetch `bytes`, in order of arrival. A thread must not hold two.
   Admission admit(std::uint64_t bytes);
+  /// Returns whether kManyReaders or more fetch, or wait for their turn.
+  bool is_busy() const;
 
   /// Returns ranges that cover `need` and have all arrived, or none.
   std::vector<Piece> find(const ObjectId& object, ByteRange need);
@@ -144,8 +147,9 @@ class FetchedRanges {
   codec::CondVar given_back_;
   std::uint64_t charged_ GUARDED_BY(mutex_) = 0;
   Entries entries_ GUARDED_BY(mutex_);
-  std::list<Key> recent_ GUARDED_BY(mutex_);        // most recently used first
-  std::uint64_t admitted_ GUARDED_BY(mutex_) = 0;   // bytes
+  std::list<Key> recent_ GUARDED_BY(mutex_);       // most recently used first
+  std::uint64_t admitted_ GUARDED_BY(mutex_) = 0;  // bytes
+  std::uint64_t ended_turns_ GUARDED_BY(mutex_) = 0;
   std::uint64_t next_turn_ GUARDED_BY(mutex_) = 0;  // of the reader that asks next
   std::uint64_t turn_now_ GUARDED_BY(mutex_) = 0;   // of the reader that is admitted next
 };

@@ -93,6 +93,28 @@ class LargeChunks(Served):
             self.trips(mount, 25 * MIB)
             self.assertLess(sum(request.sent for request in self.service.log), MIB)
 
+    def test_many_readers_fetch_little(self):
+        self.serve(numbers(5, self.SIZE), "lz4", "--chunksize", "1M", "--blocksize", "64K")
+        places = [[(chunk * MIB + chunk * 5 * BLOCK) for chunk in range(first, 48, 16)] for first in range(16)]
+        wrong = []
+
+        def read(mount, offsets):
+            for offset in offsets:
+                if pread(mount / "x", offset, BLOCK) != self.content[offset : offset + BLOCK]:
+                    wrong.append(offset)
+
+        with self.mount(self.web("d/"), "stats=on", "readahead=0") as mount:
+            self.trips(mount, 0)
+            self.service.clear_log()
+            threads = [threading.Thread(target=read, args=(mount, offsets)) for offsets in places]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+            # One reader gets half a mebibyte, the chunk, for each read.
+            self.assertLess(sum(request.sent for request in self.service.log), 12 * MIB)
+
     def test_all_bytes_are_right(self):
         for geometry in GEOMETRIES[::3]:
             self.serve(uneven(4, self.SIZE), *geometry)

@@ -232,6 +232,23 @@ TEST(FetchedRangesTest, MakesReadersWaitForTheirTurn) {
   EXPECT_TRUE(is_admitted);
 }
 
+TEST(FetchedRangesTest, IsBusyWhileManyReadersFetchOrWait) {
+  FetchedRanges memory(kMiB);
+  std::vector<FetchedRanges::Admission> turns;
+  turns.reserve(FetchedRanges::kManyReaders);
+  for (std::size_t i = 0; i + 1 < FetchedRanges::kManyReaders; ++i) {
+    EXPECT_FALSE(memory.is_busy());
+    turns.push_back(memory.admit(1000));
+  }
+  EXPECT_FALSE(memory.is_busy());
+  std::thread waiter([&memory] { const auto turn = memory.admit(kMiB); });
+  while (!memory.is_busy())
+    std::this_thread::yield();
+  turns.clear();
+  waiter.join();
+  EXPECT_FALSE(memory.is_busy());
+}
+
 TEST(FetchedRangesTest, AWaiterGetsTheErrorOfTheRequestAndTheNextReaderAsksAgain) {
   FetchedRanges memory;
   {
