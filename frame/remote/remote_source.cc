@@ -261,7 +261,8 @@ class ServerSource final : public RemoteSource {
     root_ = std::move(tree->root);
     listing_ = std::move(tree->listing);
     caching_ = std::make_unique<CachingListing>(*listing_, ttl_);
-    files_ = std::make_unique<RemoteFiles>(*caching_, *heads_, reading(), RemoteFiles::Named{text, root_});
+    files_ =
+        std::make_unique<RemoteFiles>(*caching_, *heads_, reading(), RemoteFiles::Named{text, root_, !access->service});
     const auto opened = files_->open_named(root_, O_RDONLY);
     if (!opened) return Failure(opened.error());
     files_->close(*opened);

@@ -33,7 +33,7 @@ double ratio_of(const MadeFile& made) {
 }
 
 std::string json_line(const FileTask& task, const Outcome& outcome) {
-  nlohmann::json line = {{"in", task.in}, {"out", task.out}};
+  nlohmann::json line = {{"in", shown_path(task.in)}, {"out", task.out}};
   if (outcome.status == done) {
     line["plain"] = outcome.made.plain;
     line["stored"] = outcome.made.stored;
@@ -182,7 +182,7 @@ int run_single(const BatchOptions& options, const FileMaker& maker, Io& io) {
     task.out = kStandardStream;
   } else {
     const auto name = maker.name(task.in);
-    if (!name) return report(io, with_path(name.error(), task.in));
+    if (!name) return report(io, with_path(name.error(), shown_path(task.in)));
     task.out = *name;
   }
   if (options.remove && (task.in == kStandardStream || task.out == kStandardStream))

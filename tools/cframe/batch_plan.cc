@@ -11,6 +11,7 @@
 #include "frame/open/open.h"
 #include "frame/remote/http/address.h"
 #include "tools/cframe/batch.h"
+#include "tools/lib/server_paths.h"
 
 namespace cframefs::tools {
 
@@ -31,7 +32,7 @@ std::optional<Identity> identity_of(const std::string& path) {
 
 codec::Error error_at(const std::string& path, const codec::Failure& failure) {
   codec::Error error = failure.value();
-  error.path = path;
+  error.path = shown_path(path);
   return error;
 }
 
@@ -65,12 +66,14 @@ class Collector {
   void add_operand(const std::string& operand) {
     if (operand == kStandardStream)
       return fail(operand, codec::invalid("standard input has no name: pack it alone, as in 'cframe pack - OUT'"));
-    const DirectoryEntry entry{without_slashes(operand), kind_of(operand, true), stored_bytes(operand)};
+    // That an address is a directory's is told by the '/' at its end.
+    const std::string path = frame::is_address(operand) ? operand : without_slashes(operand);
+    const DirectoryEntry entry{path, kind_of(operand, true), stored_bytes(operand)};
     const bool is_group = entry.kind == EntryKind::directory || (entry.kind == EntryKind::store && maker_.reads_frames);
     if (is_group && options_.recursive) return walk(entry);
     if (entry.kind == EntryKind::directory)
       return fail(operand, codec::invalid("is a directory: --recursive takes the files in it"));
-    add_file(entry, base_length(entry.path));
+    add_file(entry, base_length(without_slashes(entry.path)));
   }
 
   void fail(const std::string& path, const Failure& failure) {
@@ -86,13 +89,16 @@ class Collector {
     file.bytes = entry.stored_bytes;
     const auto name = maker_.name(entry.path);
     if (!name) return fail(entry.path, Failure(name.error()));
-    file.task.out =
-        options_.to ? without_slashes(*options_.to) + "/" + name->substr(std::min(base, name->rfind('/') + 1)) : *name;
+    file.task.out = *name;
+    if (options_.to) {
+      const std::string relative = name->substr(std::min(base, name->rfind('/') + 1));
+      file.task.out = without_slashes(*options_.to) + "/" + path_on_disk(entry.path, relative);
+    }
     files_.push_back(std::move(file));
   }
 
   void walk(const DirectoryEntry& top) {
-    const std::size_t base = base_length(top.path);
+    const std::size_t base = base_length(without_slashes(top.path));
     // A list instead of recursion, because the depth of directories is not bounded.
     std::vector<DirectoryEntry> pending = {top};
     while (!pending.empty()) {

@@ -11,6 +11,8 @@
 
 #include "frame/base/suffixes.h"
 #include "frame/cframe/sparse_frame.h"
+#include "frame/remote/http/address.h"
+#include "tools/lib/server_paths.h"
 #include "tools/lib/sizes.h"
 #include "tools/lib/store_paths.h"
 #include "tools/lib/version_text.h"
@@ -120,14 +122,30 @@ void add_array_form_option(CLI::App& app, frame::ArrayForm& into) {
       ->type_name("npy|flat|chunks");
 }
 
-codec::Result<void> check_no_directory(const std::string& path, const std::string& name) {
-  std::error_code ignored;
-  // A directory with a frame's suffix counts as a damaged frame.
-  if (!frame::container_suffix(path).empty() || !std::filesystem::is_directory(path, ignored)) return {};
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-    // Chunks without an index are the rest of a sparse frame.
-    if (entry.path().filename() == frame::kSparseIndexName || entry.path().extension() == ".chunk") return {};
+bool is_of_sparse_frame(const std::filesystem::path& file) {
+  // Chunks without an index are the rest of a sparse frame.
+  return file.filename() == frame::kSparseIndexName || file.extension() == ".chunk";
+}
+
+/// Returns whether the path names a directory that has nothing of a sparse frame.
+bool is_other_directory(const std::string& path) {
+  if (frame::is_address(path)) {
+    if (kind_on_server(path) != EntryKind::directory) return false;
+    const auto entries = entries_on_server(path);
+    return entries && std::none_of(entries->begin(), entries->end(),
+                                   [](const DirectoryEntry& entry) { return is_of_sparse_frame(entry.path); });
   }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return false;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    if (is_of_sparse_frame(entry.path())) return false;
+  }
+  return true;
+}
+
+codec::Result<void> check_no_directory(const std::string& path, const std::string& name) {
+  // A directory with a frame's suffix counts as a damaged frame.
+  if (!frame::container_suffix(path).empty() || !is_other_directory(path)) return {};
   codec::Failure refused =
       codec::invalid("is a directory, not a sparse frame; ls, verify and the option --recursive take directories");
   refused.value().path = name;

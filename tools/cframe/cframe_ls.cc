@@ -18,6 +18,7 @@
 #include "tools/cframe/cframe.h"
 #include "tools/lib/frame_files.h"
 #include "tools/lib/metalayers.h"
+#include "tools/lib/server_paths.h"
 #include "tools/lib/sizes.h"
 
 namespace cframefs::tools {
@@ -139,7 +140,7 @@ class Lister {
   struct ListedGroup {
     std::vector<DirectoryEntry> entries;
     std::string indent;          // lines of the tree before the names
-    std::size_t name_begin = 0;  // position of the names in the paths
+    std::size_t name_begin = 0;  // position of the names in the paths as printed
     std::size_t at = 0;
   };
 
@@ -176,7 +177,7 @@ class Lister {
   void add_group(const DirectoryEntry& group, const std::string& shown) {
     const bool is_store = group.kind == EntryKind::store;
     const char* type = is_store ? "store" : "directory";
-    if (options_.as_json) return print(json{{"path", group.path}, {"type", type}});
+    if (options_.as_json) return print(json{{"path", shown_path(group.path)}, {"type", type}});
     const std::string slash = shown.ends_with('/') ? "" : "/";
     print(line("-", is_store ? human_size(group.stored_bytes) : "-", "-", type, "-", printable(shown) + slash));
   }
@@ -187,8 +188,8 @@ class Lister {
     if (input->is_stream()) return add(describe(*input, stored_bytes(input->path())), input->name());
     const DirectoryEntry entry{argument, kind_of(argument, true), stored_bytes(argument)};
     if (entry.kind != EntryKind::directory && entry.kind != EntryKind::store)
-      return add(describe(InputFile(argument), entry.stored_bytes), argument);
-    if (options_.tree) add_group(entry, argument);
+      return add(describe(InputFile(argument), entry.stored_bytes), shown_path(argument));
+    if (options_.tree) add_group(entry, shown_path(argument));
     // A list instead of recursion, because the depth of directories is not bounded.
     enter(entry, "");
     while (!pending_.empty() && !io_.stop.load() && !io_.is_out_lost)
@@ -199,7 +200,8 @@ class Lister {
   void enter(const DirectoryEntry& group, std::string indent) {
     auto members = members_of(group);
     if (!members) return fail(members.error());
-    const std::size_t name_begin = group.path.size() + (group.path.ends_with('/') ? 0 : 1);
+    const std::string path = shown_path(group.path);
+    const std::size_t name_begin = path.size() + (path.ends_with('/') ? 0 : 1);
     pending_.push_back({std::move(*members), std::move(indent), name_begin});
   }
 
@@ -210,9 +212,10 @@ class Lister {
     const DirectoryEntry entry = level.entries[level.at++];
     const bool is_last = level.at == level.entries.size();
     const std::string below = level.indent + (is_last ? "    " : "\u2502   ");
+    const std::string path = shown_path(entry.path);
     const std::string shown = options_.tree ? level.indent + (is_last ? "\u2514\u2500\u2500 " : "\u251c\u2500\u2500 ") +
-                                                  entry.path.substr(level.name_begin)
-                                            : without_dot(entry.path);
+                                                  path.substr(level.name_begin)
+                                            : without_dot(path);
     if (entry.kind == EntryKind::frame) return add(describe(InputFile(entry.path), entry.stored_bytes), shown);
     if (options_.tree || !options_.recursive) add_group(entry, shown);
     if (options_.tree || options_.recursive) enter(entry, below);

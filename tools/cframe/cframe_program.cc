@@ -9,7 +9,7 @@
 
 #include "tools/cframe/cframe.h"
 #include "tools/lib/frame_output.h"
-#include "tools/lib/store_paths.h"
+#include "tools/lib/server_paths.h"
 
 namespace cframefs::tools {
 namespace {

@@ -11,6 +11,7 @@
 #include "tools/cframe/cframe.h"
 #include "tools/lib/first_errors.h"
 #include "tools/lib/recent_runs.h"
+#include "tools/lib/server_paths.h"
 #include "tools/stream/block_decoder.h"
 
 namespace cframefs::tools {
@@ -104,7 +105,7 @@ FrameChecker::~FrameChecker() {
 
 void FrameChecker::add(const FrameFile& input, std::uint64_t offset) {
   auto file = std::make_shared<File>();
-  file->report.path = input.path;
+  file->report.path = shown_path(input.path);
   file->stored_bytes = input.stored_bytes;
   files_.push_back(file);
   auto container = open_frame(InputFile(input.path), offset);

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 
 #include "frame/base/suffixes.h"
-#include "frame/remote/remote_source.h"
+#include "frame/remote/http/address.h"
+#include "tools/lib/server_paths.h"
 #include "tools/lib/store_paths.h"
 
 namespace cframefs::tools {
@@ -118,26 +119,43 @@ void walk(FoundFrames& found, const path& top) {
   }
 }
 
-/// Returns the length of an object on a server; 0 if that is not known.
-std::uint64_t object_bytes(const std::string& address) {
-  const auto files = files_for(address);
-  if (!files) return 0;
-  const auto opened = (*files)->open_named(address, O_PATH);
-  if (!opened) return 0;
-  const frame::Descriptor object(**files, *opened);
-  const auto status = (*files)->status(object.handle());
-  return status ? static_cast<std::uint64_t>(status->st_size) : 0;
+/// As walk(), of a directory on a server.
+void walk_server(FoundFrames& found, const std::string& top) {
+  std::vector<std::string> pending = {top};
+  while (!pending.empty()) {
+    const std::string directory = pending.back();
+    pending.pop_back();
+    const auto entries = entries_on_server(directory);
+    if (!entries) {
+      found.errors.push_back(entries.error());
+      continue;
+    }
+    std::vector<std::string> directories;
+    for (const DirectoryEntry& entry : *entries) {
+      if (entry.path.ends_with('/')) {
+        directories.push_back(entry.path);
+      } else if (entry.kind == EntryKind::frame) {
+        found.frames.push_back({entry.path, entry.stored_bytes});
+      } else if (entry.kind == EntryKind::store) {
+        add_file(found, entry.path);
+      }
+    }
+    if (directory.ends_with(".b2d/")) add_leaves(found, directory.substr(0, directory.size() - 1));
+    pending.insert(pending.end(), directories.rbegin(), directories.rend());
+  }
 }
 
 }  // namespace
 
 EntryKind kind_of(const std::string& path, bool follow) {
+  if (frame::is_address(path)) return kind_on_server(path);
   error_code gone;
   const auto status = follow ? filesystem::status(path, gone) : filesystem::symlink_status(path, gone);
   return kind_of_type(path, status.type());
 }
 
 codec::Result<std::vector<DirectoryEntry>> entries_of(const std::string& directory) {
+  if (frame::is_address(directory)) return entries_on_server(directory);
   error_code error;
   std::vector<DirectoryEntry> entries;
   for (const path& entry : list(directory, error)) {
@@ -152,7 +170,9 @@ codec::Result<std::vector<DirectoryEntry>> entries_of(const std::string& directo
 codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& group) {
   error_code ignored;
   std::vector<DirectoryEntry> members;
-  if (filesystem::is_directory(group.path, ignored)) {
+  const bool has_entries =
+      frame::is_address(group.path) ? group.path.ends_with('/') : filesystem::is_directory(group.path, ignored);
+  if (has_entries || group.kind == EntryKind::directory) {
     auto entries = entries_of(group.path);
     if (!entries) return entries;
     std::copy_if(entries->begin(), entries->end(), std::back_inserter(members), [](const DirectoryEntry& entry) {
@@ -175,6 +195,12 @@ codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& grou
 FoundFrames find_frames(const std::vector<std::string>& arguments) {
   FoundFrames found;
   for (const auto& argument : arguments) {
+    if (frame::is_address(argument)) {
+      const EntryKind kind = kind_on_server(argument);
+      const bool is_walked = kind == EntryKind::directory || (kind == EntryKind::store && argument.ends_with('/'));
+      is_walked ? walk_server(found, argument) : add_file(found, argument);
+      continue;
+    }
     error_code error;
     // Opening reports a missing file, and a file that is not a frame in spite of its suffix.
     if (filesystem::is_directory(argument, error) && !has_frame_suffix(argument) && !is_sparse_frame(argument)) {

@@ -38,7 +38,7 @@ class FrameOutput {
   frame::WriteTarget* target_ = nullptr;
 };
 
-/// Ends the connections to buckets and their threads, as close_servers() does (store_paths.h). REQUIRES: there are no
+/// Ends the connections to buckets and their threads, as close_servers() does (server_paths.h). REQUIRES: there are no
 /// outputs.
 void close_buckets();
 

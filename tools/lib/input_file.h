@@ -15,6 +15,7 @@
 
 #include "frame/io/file_ops.h"
 #include "tools/lib/io.h"
+#include "tools/lib/server_paths.h"
 
 namespace cframefs::tools {
 
@@ -25,7 +26,7 @@ class InputFile {
  public:
   static codec::Result<InputFile> open(const std::string& argument, Io& io);
   /// The file `path`, even if it is called "-".
-  explicit InputFile(std::string path) : path_(std::move(path)), name_(path_) {}
+  explicit InputFile(std::string path) : path_(std::move(path)), name_(shown_path(path_)) {}
 
   /// Returns a path that opens the file while this object lives.
   const std::string& path() const { return path_; }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
-#include <memory>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,6 +10,7 @@
 #include "codec/base/mutex.h"
 #include "frame/remote/remote_source.h"
 #include "frame/store/store_files.h"
+#include "tools/lib/server_paths.h"
 
 namespace cframefs::tools {
 
@@ -50,33 +49,22 @@ LastListed& last_listed() {
   return last;
 }
 
-struct OpenServers {
-  codec::Mutex mutex;
-  std::map<std::string, std::unique_ptr<frame::RemoteSource>> by_address GUARDED_BY(mutex);
-};
-
-OpenServers& servers() {
-  static OpenServers open;
-  return open;
-}
-
-/// Returns the files of a server, which are opened once for each address.
-Result<ReadFileOps*> files_of_server(const std::string& address) {
-  codec::MutexLock lock(servers().mutex);
-  auto& source = servers().by_address[address];
-  if (!source) {
-    auto remote = frame::RemoteSource::open(address, {});
-    if (!remote) return Failure(remote.error());
-    source = std::move(*remote);
-  }
-  return &source->files();
+/// Returns whether the files hold `path` itself rather than in a store.
+bool has(frame::ReadFileOps& files, const std::string& path) {
+  const auto fd = files.open_named(path, O_PATH | O_NOATIME);
+  if (!fd) return fd.error().sys != ENOENT && fd.error().sys != ENOTDIR;
+  files.close(*fd);
+  return true;
 }
 
 bool is_on_disk(const std::string& path) {
-  const auto fd = frame::system_files().open_named(path, O_PATH);
-  if (!fd) return fd.error().sys != ENOENT && fd.error().sys != ENOTDIR;
-  frame::system_files().close(*fd);
-  return true;
+  return has(frame::system_files(), path);
+}
+
+/// Returns the files that lead into the store, which may lie on a server.
+Result<ServerFiles> files_around(const std::string& store) {
+  if (!frame::is_address(store)) return ServerFiles{&frame::system_files(), &store_files()};
+  return server_files(store.substr(0, store.rfind('/') + 1));
 }
 
 }  // namespace
@@ -86,27 +74,26 @@ Result<ReadFileOps*> files_for(const std::string& path) {
   return !last_listed().leads_to(path) && is_on_disk(path) ? &frame::system_files() : &store_files();
 }
 
-void close_servers() {
-  codec::MutexLock lock(servers().mutex);
-  servers().by_address.clear();
-}
-
 Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   std::vector<StoreLeaf> leaves;
-  const auto top = store_files().open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (frame::is_address(path) && kind_on_server(path) != EntryKind::store) return leaves;
+  const auto files = files_around(path);
+  if (!files) return Failure(files.error());
+  frame::StoreFiles& stores = *files->with_stores;
+  const auto top = stores.open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!top) return Failure(top.error());
-  const Descriptor store(store_files(), *top);
-  const auto status = store_files().status(store.handle());
+  const Descriptor store(stores, *top);
+  const auto status = stores.status(store.handle());
   if (!status) return Failure(status.error());
   if (!S_ISDIR(status->st_mode)) return leaves;
-  auto inside = store_files().leaves(store.handle());
+  auto inside = stores.leaves(store.handle());
   if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
   if (!inside) return Failure(inside.error());
   const std::string prefix = path + "/";
-  const bool has_files = is_on_disk(prefix);  // a directory
-  if (!has_files) last_listed().set(prefix);
+  const bool has_files = has(*files->as_stored, prefix);  // a directory
+  if (!has_files && !frame::is_address(path)) last_listed().set(prefix);
   for (auto& [name, bytes] : *inside) {
-    if (!has_files || !is_on_disk(prefix + name)) leaves.push_back({std::move(name), bytes});
+    if (!has_files || !has(*files->as_stored, prefix + name)) leaves.push_back({std::move(name), bytes});
   }
   std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
   return leaves;

@@ -13,13 +13,8 @@ namespace cframefs::tools {
 
 /// Returns the file operations whose open_named() opens `path` for reading: the system's for a file on disk, those of a
 /// server for an address, else those that read inside stores. They exist until the program ends, those of servers until
-/// close_servers().
+/// close_servers() (server_paths.h).
 codec::Result<frame::ReadFileOps*> files_for(const std::string& path);
-
-/// Ends the connections to servers and their threads. A program calls it before it returns from main(): libcrypto
-/// cleans up before objects with static storage duration are destroyed. REQUIRES: nothing uses what files_for()
-/// returned.
-void close_servers();
 
 struct StoreLeaf {
   std::string path;  // relative to the store

@@ -60,6 +60,16 @@ const SchemeName* scheme_of(std::string_view text) {
   return found == kSchemes.end() ? nullptr : found;
 }
 
+bool is_of_bucket(std::string_view address) {
+  const SchemeName* name = scheme_of(address);
+  return name != nullptr && name->scheme == Address::Scheme::s3;
+}
+
+/// Returns the address up to its query or fragment. A key may hold '?' and '#'.
+std::string_view without_query(std::string_view address) {
+  return is_of_bucket(address) ? address : address.substr(0, address.find_first_of("?#"));
+}
+
 /// Encodes what must not stand in a path or query; '%' stays.
 std::string encode_forbidden(std::string_view text) {
   constexpr std::string_view kForbidden = " \"<>\\^`{|}";
@@ -280,6 +290,20 @@ bool is_loopback(const std::string& host) {
 
 bool is_address(std::string_view text) {
   return scheme_of(text) != nullptr;
+}
+
+std::string address_of_entry(std::string_view directory, std::string_view name) {
+  std::string address(without_query(directory));
+  if (!address.ends_with('/')) address += '/';
+  return address + (is_of_bucket(directory) ? std::string(name) : percent_encode(name));
+}
+
+std::optional<std::string_view> part_below(std::string_view address, std::string_view directory) {
+  directory = without_query(directory);
+  if (directory.ends_with('/')) directory.remove_suffix(1);
+  if (address.size() <= directory.size() + 1 || !address.starts_with(directory) || address[directory.size()] != '/')
+    return std::nullopt;
+  return address.substr(directory.size() + 1);
 }
 
 std::string shown_address(std::string_view address) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,13 @@ namespace cframefs::frame {
 
 /// Returns whether the text is an address of a server ("http://", "https://", "s3://", in any case) rather than a path.
 bool is_address(std::string_view text);
+
+/// Returns the address of an entry of a directory, without the query of the directory's. `name`: as a listing has it.
+std::string address_of_entry(std::string_view directory, std::string_view name);
+
+/// Returns what follows the address of the directory and '/' in an address that address_of_entry() made, for it or for
+/// a directory in it; nullopt for another one.
+std::optional<std::string_view> part_below(std::string_view address, std::string_view directory);
 
 /// Returns an address without user, password and query, for tables of mounts and messages; it need not be well-formed.
 std::string shown_address(std::string_view address);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "frame/base/xxh3.h"
+#include "frame/remote/http/address.h"
+#include "frame/remote/http/percent_encoding.h"
 
 namespace cframefs::frame {
 
@@ -84,10 +86,20 @@ Result<OpenFile> RemoteFiles::open_at(OpenFile dir, const std::string& path, int
   return enter(std::move(*node), flags);
 }
 
+/// Returns the path in this tree of what the caller names: the address of the source, one below it, or a path.
+Result<std::string> RemoteFiles::path_of(const std::string& name) const {
+  if (name == named_.address) return named_.path;
+  const auto below = named_.path == "/" ? part_below(name, named_.address) : std::nullopt;
+  if (!below) return name;
+  const std::string_view path = below->ends_with('/') ? below->substr(0, below->size() - 1) : *below;
+  return named_.is_web ? percent_decode(path) : std::string(path);
+}
+
 Result<OpenFile> RemoteFiles::open_named(const std::string& name, int flags) {
-  const std::string& path = name == named_.address ? named_.path : name;
-  const std::size_t begin = path.find_first_not_of('/');
-  auto node = tree_.find(tree_.root(), begin == std::string::npos ? "." : path.substr(begin));
+  const auto path = path_of(name);
+  if (!path) return Failure(path.error());
+  const std::size_t begin = path->find_first_not_of('/');
+  auto node = tree_.find(tree_.root(), begin == std::string::npos ? "." : path->substr(begin));
   if (!node) return Failure(node.error());
   // No listing tells whether the root exists; a wrong address must not wait for the first reader.
   if ((*node)->is_directory && (flags & O_PATH) == 0) {

@@ -31,6 +31,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   struct Named {
     std::string address;  // of the source, as users write it; identifies the device
     std::string path;     // that it stands for: "/" or that of the one object
+    bool is_web = false;  // addresses of what is in the directory are percent-encoded
   };
 
   RemoteFiles(CachingListing& listing, RemoteHeads& heads, const ObjectReading& reading, Named named);
@@ -73,6 +74,7 @@ class RemoteFiles final : public ReadOnlyFiles {
   Result<Opened> opened(OpenFile file) const;
   /// Returns the node of a file that is open for reading.
   Result<Node> readable(OpenFile file) const;
+  Result<std::string> path_of(const std::string& name) const;
   Result<OpenFile> enter(Node node, int flags);
   struct stat status_of(const RemoteNode& node) const;
 

@@ -331,8 +331,10 @@ Result<std::size_t> RemoteTree::read(RemoteNode& node, ByteSpan into, FileOffset
   if (count == 0) return count;
   if (!node.is_replaced && !opened(node) && listing_.source().copy_known(node.path, node.state, at, into.first(count)))
     return count;
-  if (at.value < RemoteHeads::kHeadBytes && count <= RemoteHeads::kHeadBytes - at.value && !opened(node)) {
-    const auto head = head_of(node);
+  const bool is_opened = opened(node) != nullptr;
+  if (at.value < RemoteHeads::kHeadBytes && count <= RemoteHeads::kHeadBytes - at.value &&
+      (!is_opened || length <= RemoteHeads::kHeadBytes)) {
+    const auto head = is_opened ? Result<RemoteHeads::Head>(heads_.kept(node.url, node.state)) : head_of(node);
     if (!head) return Failure(head.error());
     if (*head && (*head)->bytes.size() >= at.value + count) {
       std::copy_n((*head)->bytes.begin() + static_cast<std::ptrdiff_t>(at.value), count, into.begin());
@@ -348,7 +350,9 @@ Result<std::size_t> RemoteTree::read(RemoteNode& node, ByteSpan into, FileOffset
   return count;
 }
 
+/// Returns the object for a request ahead; nullptr if none is needed, or if it would send one to open the object.
 RemoteTree::Object RemoteTree::object_at_hand(RemoteNode& node) {
+  if (node.state.length <= RemoteHeads::kHeadBytes && heads_.kept(node.url, node.state)) return nullptr;
   if (Object object = opened(node)) return object;
   // The opening of an identified state sends nothing.
   if (!node.state.is_identified()) return nullptr;
@@ -371,6 +375,7 @@ void RemoteTree::expect(RemoteNode& node, FileOffset at, std::uint64_t length) {
 Result<void> RemoteTree::fetch(RemoteNode& node, FileOffset at, std::uint64_t length) {
   const std::uint64_t size = node.state.length;
   if (node.is_directory || at.value >= size || length == 0) return {};
+  if (size <= RemoteHeads::kHeadBytes && heads_.kept(node.url, node.state)) return {};
   const auto object = object_of(node);
   if (!object) return Failure(object.error());
   auto done = (*object)->fetch(at, std::min(length, size - at.value));

@@ -1,11 +1,17 @@
 """cframe info, cat, verify and unpack of what lies on servers: as of the same file on a disk."""
 
+import io
 import json
 import os
+import urllib.parse
+import zipfile
 
 import mounting
 from mounting import output
+# First of the two: it says where the other one is.
 from remote_sources import MIB, Served, noise, whole
+from object_service import most_at_once
+from stores_mount import embed_frame
 
 
 class Tools(Served):
@@ -137,6 +143,119 @@ class Tools(Served):
         with open(self.work + "/http:/host/x.b2frame", "wb") as file:
             file.write(self.frame)
         self.assertTrue(self.done("cat", "./http://host/x.b2frame") == self.content)
+
+
+class Directories(Served):
+    """Directories and stores on servers, beside the same on a disk."""
+
+    def setUp(self):
+        super().setUp()
+        self.disk = self.work + "/d"
+        frames = {name: self.packed(noise(seed, 300_000), "--codec", "lz4", "--chunksize", "64K")
+                  for seed, name in enumerate(("a.b2frame", "sub/b \u00e9+c%20&#?.b2frame", "sub/deep/c.b2frame"))}
+        store = io.BytesIO()
+        with zipfile.ZipFile(store, "w") as archive:
+            archive.writestr("group/leaf.b2f", frames["a.b2frame"])
+            archive.writestr("embed.b2e", embed_frame({}))
+        frames.update({"z.b2z": store.getvalue(), "plain": b"no frame", "sub/text.txt": b"neither"})
+        for name, content in frames.items():
+            self.put(name, content)
+        sparse = noise(7, 200_000)
+        self.put_sparse_frame("d/s.b2frame", sparse, 65536)
+        os.rename(self.work + "/sparse", self.disk + "/s.b2frame")
+
+    def put(self, name, content):
+        self.service.put("d/" + name, content)
+        os.makedirs(os.path.dirname(f"{self.disk}/{name}"), exist_ok=True)
+        with open(f"{self.disk}/{name}", "wb") as file:
+            file.write(content)
+
+    def same_text(self, address, text):
+        """What cframe says of a directory on a server, as it would say it of the one on the disk."""
+        if address.startswith("http"):
+            text = urllib.parse.unquote(text)
+        return text.replace(address, self.disk + "/").replace(address.rstrip("/"), self.disk)
+
+    def test_verify(self):
+        here = output(mounting.CFRAME, "verify", "-r", self.disk + "/").decode()
+        self.assertIn("5 frames checked: 5 ok", here)
+        for address in self.addresses("d/"):
+            with self.subTest(address):
+                self.assertEqual(self.same_text(address, self.done("verify", "-r", address).decode()), here)
+                self.assertEqual(self.same_text(address, self.done("verify", address).decode()), here)
+
+    def test_verify_names_what_is_damaged(self):
+        damaged = bytearray(self.packed(noise(9, 300_000), "--codec", "lz4"))
+        damaged[150_000] ^= 1
+        self.put("sub/deep/bad.b2frame", bytes(damaged))
+        for address in self.addresses("d/"):
+            ran = self.cframe("verify", address)
+            self.assertEqual(ran.returncode, 1)
+            self.assertIn("sub/deep/bad.b2frame: damaged", ran.stdout.decode())
+            self.assertIn("6 frames checked: 5 ok, 1 faulty", ran.stdout.decode())
+
+    def test_ls(self):
+        for options in (["-r"], ["--tree"], []):
+            here = output(mounting.CFRAME, "ls", *options, self.disk + "/").decode()
+            for address in self.addresses("d/"):
+                with self.subTest(address, options=options):
+                    there = self.same_text(address, self.done("ls", *options, address).decode())
+                    # The size of a sparse frame is that of its files; a server is not asked for it.
+                    self.assertEqual([line for line in there.splitlines() if "s.b2frame" not in line][:-1],
+                                     [line for line in here.splitlines() if "s.b2frame" not in line][:-1])
+                    self.assertEqual(there.count("s.b2frame"), here.count("s.b2frame"))
+
+    def test_unpack(self):
+        output(mounting.CFRAME, "unpack", "-r", "-q", "--to", self.work + "/here", self.disk)
+        for number, address in enumerate((*self.addresses("d/"), self.bucket("d"))):
+            with self.subTest(address):
+                target = f"{self.work}/there-{number}"
+                self.done("unpack", "-r", "-q", "--to", target, address)
+                output("diff", "-r", self.work + "/here", target)
+
+    def test_members(self):
+        plain = output(mounting.CFRAME, "cat", self.disk + "/a.b2frame")
+        for address in self.addresses("d/"):
+            with self.subTest(address):
+                self.assertTrue(self.done("cat", address + "z.b2z/group/leaf.b2f") == plain)
+                self.assertIn(b"leaf.b2f: ok", self.done("verify", address + "z.b2z"))
+                self.assertIn(b"leaf.b2f", self.done("ls", address + "z.b2z"))
+
+    def test_a_directory_is_no_frame(self):
+        for address in self.addresses("d/"):
+            for command in ("info", "cat"):
+                here = self.cframe(command, self.disk + "/")
+                there = self.cframe(command, address)
+                self.assertEqual(there.returncode, here.returncode)
+                self.assertEqual(self.same_text(address, there.stderr.decode()), here.stderr.decode())
+
+    def test_a_walk_lists_a_directory_once(self):
+        frame = self.packed(b"x" * 1000)
+        for number in range(100):
+            self.service.put(f"many/{number}.b2frame", frame)
+        self.service.latency = 0.05
+        self.service.clear_log()
+        self.done("verify", "-q", self.bucket("many/"))
+        # One request for each short object, and those for the directory.
+        self.assertLess(len(self.service.log), 110)
+        self.assertGreater(most_at_once(self.service.log), 16)
+
+    def test_passwords_are_not_printed(self):
+        address = self.web("d/").replace("http://", "http://user:geheim@")
+        for number, words in enumerate((["verify"], ["verify", "--json"], ["ls", "-r"], ["ls", "--json"], ["ls", "--tree"],
+                                        ["unpack", "-r", "--to", self.work + "/t1"],
+                                        ["unpack", "-r", "--json", "--to", self.work + "/t2"])):
+            for place in (address, address + "?key=geheim"):
+                with self.subTest(words, place=place):
+                    ran = self.cframe(*words, place)
+                    self.assertIn(b"a.b2frame" if words[0] != "unpack" else b"unpacked" if number == 5 else b"t2", ran.stdout)
+                    self.assertNotIn(b"geheim", ran.stdout + ran.stderr)
+
+    def test_nothing_is_changed(self):
+        for command in ("compact", "seal"):
+            for address in self.addresses("d/"):
+                self.assertNotEqual(self.cframe(command, "-r", address).returncode, 0)
+        self.assertEqual({request.method for request in self.service.log} - {"GET", "HEAD"}, set())
 
 
 if __name__ == "__main__":

@@ -224,5 +224,17 @@ TEST(Address, LoopbackHostsAreThoseOfThisMachineOnly) {
     EXPECT_FALSE(frame::is_loopback(host)) << host;
 }
 
+TEST(AddressTest, EntriesOfADirectoryHaveAddresses) {
+  EXPECT_EQ(frame::address_of_entry("s3://bucket/data/", "a b%?#.b2frame"), "s3://bucket/data/a b%?#.b2frame");
+  EXPECT_EQ(frame::address_of_entry("s3://bucket", "x"), "s3://bucket/x");
+  EXPECT_EQ(frame::address_of_entry("https://u:p@host/data/?key=1", "a b%"), "https://u:p@host/data/a%20b%25");
+  EXPECT_EQ(frame::part_below("s3://bucket/data/a b", "s3://bucket/data/"), "a b");
+  EXPECT_EQ(frame::part_below("s3://bucket/data/a/b", "s3://bucket/data"), "a/b");
+  EXPECT_EQ(frame::part_below("https://u:p@host/data/a%20b%25", "https://u:p@host/data/?key=1"), "a%20b%25");
+  for (const char* other : {"s3://bucket/database", "s3://bucket/data", "s3://bucket/data/", "s3://bucket", "x", ""}) {
+    EXPECT_FALSE(frame::part_below(other, "s3://bucket/data/")) << other;
+  }
+}
+
 }  // namespace
 }  // namespace cframefs::test
