@@ -137,10 +137,9 @@ bool is_other_directory(const std::string& path) {
   }
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return false;
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-    if (is_of_sparse_frame(entry.path())) return false;
-  }
-  return true;
+  const std::filesystem::directory_iterator entries(path, ignored);
+  return std::none_of(begin(entries), end(entries),
+                      [](const std::filesystem::directory_entry& entry) { return is_of_sparse_frame(entry.path()); });
 }
 
 codec::Result<void> check_no_directory(const std::string& path, const std::string& name) {
