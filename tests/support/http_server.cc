@@ -62,6 +62,13 @@ class HttpServer::Connection {
     return true;
   }
 
+  /// Sends two parts as a server does that knows nothing of TCP_NODELAY.
+  bool send_apart(std::string_view first, std::string_view second) const {
+    constexpr int kOff = 0;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &kOff, sizeof kOff);
+    return send(first) && send(second);
+  }
+
   /// Waits until the other side closes the connection, or the server ends.
   void wait() {
     while (receive())
@@ -200,7 +207,8 @@ bool HttpServer::answer(Connection& connection, const HttpServerAnswer& answer, 
   }
   const auto part = answer.cut_after ? answer.cut_after : answer.stall_after;
   if (part) body.resize(std::min(body.size(), *part));
-  if (!connection.send(head + body) || answer.cut_after) return false;
+  const bool is_sent = answer.is_apart ? connection.send_apart(head, body) : connection.send(head + body);
+  if (!is_sent || answer.cut_after) return false;
   if (answer.stall_after) {
     connection.wait();
     return false;

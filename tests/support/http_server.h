@@ -41,6 +41,8 @@ struct HttpServerAnswer {
   bool is_chunked = false;                                  // without Content-Length
   std::string trailers = {};                                // "Name: value\r\n", after the chunks
 
+  bool is_apart = false;  // head and body are sent one after the other, without TCP_NODELAY
+
   // Misbehaviour; at most one.
   std::optional<std::size_t> cut_after = std::nullopt;    // closes the connection after this many bytes of the body
   std::optional<std::size_t> stall_after = std::nullopt;  // sends nothing more, and keeps the connection

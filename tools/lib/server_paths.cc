@@ -11,6 +11,7 @@
 
 #include "codec/base/mutex.h"
 #include "frame/base/suffixes.h"
+#include "frame/cframe/sparse_frame.h"
 #include "frame/remote/http/percent_encoding.h"
 #include "frame/remote/remote_source.h"
 
@@ -21,8 +22,6 @@ using codec::Result;
 using frame::Descriptor;
 
 namespace {
-
-constexpr const char* kSparseIndex = "chunks.b2frame";
 
 struct Server {
   explicit Server(std::unique_ptr<frame::RemoteSource> opened) : source(std::move(opened)), stores(source->files()) {}
@@ -62,7 +61,7 @@ EntryKind kind_of_object(const std::string& name) {
 }
 
 EntryKind kind_of_directory(frame::ReadFileOps& files, const Descriptor& directory, std::string name) {
-  if (files.status_at(directory.handle(), kSparseIndex)) return EntryKind::frame;
+  if (files.status_at(directory.handle(), std::string(frame::kSparseIndexName))) return EntryKind::frame;
   if (name.ends_with('/')) name.pop_back();
   return name.ends_with(".b2d") ? EntryKind::store : EntryKind::directory;
 }

@@ -142,8 +142,11 @@ codec::Failure CurlExchange::late() const {
   return failure(ETIMEDOUT, is_head_complete_ ? received() + " until the time is over" : "no answer in time");
 }
 
-Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions, TrustStore* trust) {
+Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions, OpenSockets& sockets,
+                                    TrustStore* trust) {
   options_ = &options;
+  sockets_ = &sockets;
+  round_of_head_ = 0;
   trust_ = trust;
   answer_ = HttpAnswer();
   body_bytes_ = 0;
@@ -156,7 +159,7 @@ Result<CURL*> CurlExchange::prepare(const CurlOptions& options, CURLSH* sessions
   if (auto set = set_headers(); !set) return codec::Failure(set.error());
   CURL* const handle = handle_.get();
   const bool is_set = set_request() && set_limits(options) && set_certificates(options) &&
-                      curl_easy_setopt(handle, CURLOPT_SHARE, sessions) == CURLE_OK &&
+                      sockets.keep_those_of(handle) && curl_easy_setopt(handle, CURLOPT_SHARE, sessions) == CURLE_OK &&
                       curl_easy_setopt(handle, CURLOPT_PRIVATE, this) == CURLE_OK &&
                       curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_) == CURLE_OK &&
                       curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &CurlExchange::take_header) == CURLE_OK &&
@@ -324,6 +327,7 @@ bool CurlExchange::add_header_line(std::string_view line) {
     is_head_complete_ = true;
     if (request_.progress && !is_followed()) request_.progress->note_first_byte();
     auto examined = examine_head();
+    if (examined && has_body()) round_of_head_ = sockets_->note_head();
     return examined || refuse(codec::Failure(examined.error()));
   }
   if (line.starts_with("HTTP/")) {
@@ -388,6 +392,7 @@ Result<void> CurlExchange::examine_head() {
 }
 
 bool CurlExchange::add_body(std::string_view bytes) {
+  if (round_of_head_ != 0) sockets_->note_body(std::exchange(round_of_head_, 0));
   body_bytes_ += bytes.size();
   std::vector<std::uint8_t>& body = answer_.body;
   if (answer_.status < 200 || answer_.status > 299) {

@@ -19,6 +19,7 @@
 #include <curl/curl.h>
 
 #include "frame/remote/http/http.h"
+#include "frame/remote/http/open_sockets.h"
 #include "frame/remote/http/trust_store.h"
 
 namespace cframefs::frame {
@@ -40,9 +41,9 @@ class CurlExchange {
   /// Returns the port of the request, or of the redirect that it has met; 0 if the address has none.
   std::uint16_t port() const;
   /// Returns a new handle for the request, or for the redirect that it has met. The handle belongs to the exchange,
-  /// which is its CURLOPT_PRIVATE. `trust`: null if libcurl is to read the certificates itself. `options` and `trust`
-  /// live as long as the exchange.
-  Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions, TrustStore* trust);
+  /// which is its CURLOPT_PRIVATE. `trust`: null if libcurl is to read the certificates itself. `options`, `sockets`
+  /// and `trust` live as long as the exchange.
+  Result<CURL*> prepare(const CurlOptions& options, CURLSH* sessions, OpenSockets& sockets, TrustStore* trust);
   CURL* handle() const { return handle_.get(); }
   /// Takes how the transfer has ended. Returns false if the answer redirects: prepare() makes the next handle.
   Result<bool> end(CURLcode code);
@@ -93,6 +94,8 @@ class CurlExchange {
   std::unique_ptr<CURL, CloseHandle> handle_;
 
   const CurlOptions* options_ = nullptr;  // of the last prepare()
+  OpenSockets* sockets_ = nullptr;        // as options_
+  std::uint64_t round_of_head_ = 0;       // of sockets_; 0: no body is to follow, or it has begun
   TrustStore* trust_ = nullptr;           // the same
   HttpAnswer answer_;
   unsigned redirects_ = 0;

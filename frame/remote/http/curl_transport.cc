@@ -132,6 +132,7 @@ void CurlTransport::run() {
   while (take_arrivals()) {
     int transfers = 0;
     const CURLMcode performed = curl_multi_perform(multi_.get(), &transfers);
+    sockets_.end_round();
     finish_ended();
     finish_late();
     finish_given_up();
@@ -175,7 +176,7 @@ void CurlTransport::add(std::unique_ptr<CurlExchange> exchange) {
     exchange->report(exchange->failure(ECANCELED, "it is no longer wanted"));
     return;
   }
-  auto handle = exchange->prepare(options_, sessions_.get(), trust_.get());
+  auto handle = exchange->prepare(options_, sessions_.get(), sockets_, trust_.get());
   if (handle && curl_multi_add_handle(multi_.get(), *handle) != CURLM_OK)
     handle = exchange->failure(ENOMEM, "libcurl takes no more requests");
   if (!handle) {

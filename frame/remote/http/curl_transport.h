@@ -76,6 +76,7 @@ class CurlTransport final : public HttpTransport {
 
   // Set before the thread starts. Used by it alone, except to wake it.
   std::unique_ptr<CURLSH, CURLSHcode (*)(CURLSH*)> sessions_;
+  OpenSockets sockets_;  // outlives multi_
   std::unique_ptr<CURLM, CURLMcode (*)(CURLM*)> multi_;
   std::unique_ptr<TrustStore> trust_;  // null if libcurl reads the certificates itself
   Running running_;
