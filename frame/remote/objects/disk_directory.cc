@@ -22,14 +22,14 @@ namespace cframefs::frame {
 namespace {
 
 constexpr std::string_view kTemporary = ".new-";
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kAbandonedAfter = 600 * kSecond;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kAbandonedAfter = 600 * kSecondNs;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // O_NONBLOCK: opening a pipe must not wait for a writer.
 constexpr int kFileFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 std::int64_t in_nanoseconds(const struct timespec& time) {
-  return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+  return std::int64_t{time.tv_sec} * kSecondNs + time.tv_nsec;
 }
 
 std::int64_t time_now() {
