@@ -70,18 +70,31 @@ codec::Error unreadable(const path& directory, const error_code& error) {
   return failure;
 }
 
-/// Adds the frames in a store; of a directory store only those that are not on disk themselves.
-void add_leaves(FoundFrames& found, const path& store) {
-  const auto leaves = leaves_of(store.string());
+/// Returns the frames in a store; of a directory store only those that do not lie there themselves.
+codec::Result<std::vector<DirectoryEntry>> frames_in(std::string store) {
+  while (store.ends_with('/'))
+    store.pop_back();
+  const auto leaves = leaves_of(store);
   if (!leaves) {
     codec::Error error = leaves.error();
-    error.path = store.string();
-    found.errors.push_back(std::move(error));
+    error.path = shown_path(store);
+    return codec::Failure(std::move(error));
+  }
+  std::vector<DirectoryEntry> frames;
+  for (const StoreLeaf& leaf : *leaves) {
+    if (has_frame_suffix(leaf.path)) frames.push_back({store + "/" + leaf.path, EntryKind::frame, leaf.bytes});
+  }
+  return frames;
+}
+
+void add_leaves(FoundFrames& found, const path& store) {
+  const auto frames = frames_in(store.string());
+  if (!frames) {
+    found.errors.push_back(frames.error());
     return;
   }
-  for (const StoreLeaf& leaf : *leaves) {
-    if (has_frame_suffix(leaf.path)) found.frames.push_back({(store / leaf.path).string(), leaf.bytes});
-  }
+  for (const DirectoryEntry& frame : *frames)
+    found.frames.push_back({frame.path, frame.stored_bytes});
 }
 
 /// Adds a file that is a frame, a store, or both.
@@ -140,7 +153,7 @@ void walk_server(FoundFrames& found, const std::string& top) {
         add_file(found, entry.path);
       }
     }
-    if (directory.ends_with(".b2d/")) add_leaves(found, directory.substr(0, directory.size() - 1));
+    if (kind_on_server(directory) == EntryKind::store) add_leaves(found, directory);
     pending.insert(pending.end(), directories.rbegin(), directories.rend());
   }
 }
@@ -171,8 +184,8 @@ codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& grou
   error_code ignored;
   std::vector<DirectoryEntry> members;
   const bool has_entries =
-      frame::is_address(group.path) ? group.path.ends_with('/') : filesystem::is_directory(group.path, ignored);
-  if (has_entries || group.kind == EntryKind::directory) {
+      frame::is_address(group.path) ? !is_store_file(group.path) : filesystem::is_directory(group.path, ignored);
+  if (has_entries) {
     auto entries = entries_of(group.path);
     if (!entries) return entries;
     std::copy_if(entries->begin(), entries->end(), std::back_inserter(members), [](const DirectoryEntry& entry) {
@@ -180,15 +193,9 @@ codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& grou
     });
   }
   if (group.kind != EntryKind::store) return members;
-  const auto leaves = leaves_of(group.path);
-  if (!leaves) {
-    codec::Error error = leaves.error();
-    error.path = group.path;
-    return codec::Failure(std::move(error));
-  }
-  for (const StoreLeaf& leaf : *leaves) {
-    if (has_frame_suffix(leaf.path)) members.push_back({group.path + "/" + leaf.path, EntryKind::frame, leaf.bytes});
-  }
+  const auto frames = frames_in(group.path);
+  if (!frames) return frames;
+  members.insert(members.end(), frames->begin(), frames->end());
   return members;
 }
 
@@ -197,7 +204,7 @@ FoundFrames find_frames(const std::vector<std::string>& arguments) {
   for (const auto& argument : arguments) {
     if (frame::is_address(argument)) {
       const EntryKind kind = kind_on_server(argument);
-      const bool is_walked = kind == EntryKind::directory || (kind == EntryKind::store && argument.ends_with('/'));
+      const bool is_walked = kind == EntryKind::directory || (kind == EntryKind::store && !is_store_file(argument));
       is_walked ? walk_server(found, argument) : add_file(found, argument);
       continue;
     }

@@ -45,6 +45,13 @@ bool serves(const std::string& directory, const Server& server, const std::strin
   return server.source->root() == "/" && frame::part_below(address, directory);
 }
 
+/// Returns whether the address is that of an object or a directory.
+bool is_stored(frame::ReadFileOps& files, const std::string& address) {
+  const auto opened = files.open_named(address, O_PATH);
+  if (opened) files.close(*opened);
+  return opened.has_value();
+}
+
 /// Returns the end of the name of the store that the address leads into; npos if it does not.
 std::size_t store_end(const std::string& address) {
   for (std::size_t end = address.find('/'); end != std::string::npos; end = address.find('/', end + 1)) {
@@ -64,6 +71,18 @@ EntryKind kind_of_directory(frame::ReadFileOps& files, const Descriptor& directo
   if (files.status_at(directory.handle(), std::string(frame::kSparseIndexName))) return EntryKind::frame;
   if (name.ends_with('/')) name.pop_back();
   return name.ends_with(".b2d") ? EntryKind::store : EntryKind::directory;
+}
+
+/// Returns the bytes of the files in a directory, as far as they are known.
+std::uint64_t bytes_in(frame::ReadFileOps& files, const Descriptor& directory) {
+  std::uint64_t sum = 0;
+  if (const auto listed = files.list(directory.handle())) {
+    for (const frame::DirectoryEntry& entry : *listed) {
+      const auto status = files.status_at(directory.handle(), entry.name);
+      if (status && S_ISREG(status->st_mode)) sum += static_cast<std::uint64_t>(status->st_size);
+    }
+  }
+  return sum;
 }
 
 codec::Failure at(const std::string& address, codec::Error error) {
@@ -100,12 +119,17 @@ Result<ServerFiles> server_files(const std::string& address) {
   return ServerFiles{&found->second->source->files(), &found->second->stores};
 }
 
+Result<ServerFiles> files_around_store(const std::string& address) {
+  const std::size_t end = std::min(store_end(address), address.size());
+  return server_files(address.substr(0, address.rfind('/', end - 1) + 1));
+}
+
 Result<frame::ReadFileOps*> files_of_server(const std::string& address) {
-  const std::size_t end = store_end(address);
-  if (end != std::string::npos) {
-    // The store is opened by its directory, as a mount opens it.
-    const auto inside = server_files(address.substr(0, address.rfind('/', end - 1) + 1));
-    if (inside) return inside->with_stores;
+  if (store_end(address) != std::string::npos) {
+    // Files of a directory store need no store.
+    const auto around = files_around_store(address);
+    if (around && !is_stored(*around->as_stored, address)) return around->with_stores;
+    if (around) return around->as_stored;
   }
   const auto files = server_files(address);
   if (!files) return Failure(files.error());
@@ -138,8 +162,12 @@ Result<std::vector<DirectoryEntry>> entries_on_server(const std::string& directo
   for (const frame::DirectoryEntry& each : *listed) {
     DirectoryEntry entry{frame::address_of_entry(directory, each.name), kind_of_object(each.name), 0};
     if (each.type == DT_DIR) {
-      const auto inner = files.open_at(top.handle(), each.name, O_PATH);
-      entry.kind = inner ? kind_of_directory(files, Descriptor(files, *inner), each.name) : EntryKind::directory;
+      entry.kind = EntryKind::directory;
+      if (const auto opened_inner = files.open_at(top.handle(), each.name, O_RDONLY | O_DIRECTORY)) {
+        const Descriptor inner(files, *opened_inner);
+        entry.kind = kind_of_directory(files, inner, each.name);
+        if (entry.kind == EntryKind::store) entry.stored_bytes = bytes_in(files, inner);
+      }
       if (entry.kind != EntryKind::frame) entry.path += '/';
     } else if (const auto status = files.status_at(top.handle(), each.name)) {
       entry.stored_bytes = static_cast<std::uint64_t>(status->st_size);

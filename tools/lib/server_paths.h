@@ -24,6 +24,10 @@ struct ServerFiles {
 /// Returns the files whose open_named() opens the address.
 codec::Result<ServerFiles> server_files(const std::string& address);
 
+/// Returns the files of the directory of the store that `address` names or leads into: a store is opened by its
+/// directory, as a mount opens it. REQUIRES: the address names a store or what is in one.
+codec::Result<ServerFiles> files_around_store(const std::string& address);
+
 /// Returns the file operations that open the address, which may lead into a store.
 codec::Result<frame::ReadFileOps*> files_of_server(const std::string& address);
 

@@ -64,7 +64,7 @@ bool is_on_disk(const std::string& path) {
 /// Returns the files that lead into the store, which may lie on a server.
 Result<ServerFiles> files_around(const std::string& store) {
   if (!frame::is_address(store)) return ServerFiles{&frame::system_files(), &store_files()};
-  return server_files(store.substr(0, store.rfind('/') + 1));
+  return files_around_store(store);
 }
 
 }  // namespace

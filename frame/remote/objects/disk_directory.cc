@@ -117,7 +117,7 @@ SystemFd open_block_file(int cache, unsigned directory, const std::string& name)
 
 SystemFd open_block_file_by_steps(int cache, unsigned directory, const std::string& name) {
   const SystemFd subdirectory = open_subdirectory(cache, directory, false);
-  if (!subdirectory.is_open()) return SystemFd();
+  if (!subdirectory.is_open()) return {};
   SystemFd fd(::openat(subdirectory.number(), name.c_str(), kFileFlags));
   return fd;
 }

@@ -157,6 +157,7 @@ class Directories(Served):
         with zipfile.ZipFile(store, "w") as archive:
             archive.writestr("group/leaf.b2f", frames["a.b2frame"])
             archive.writestr("embed.b2e", embed_frame({}))
+        frames.update({"e.b2d/embed.b2e": embed_frame({}), "e.b2d/in/leaf.b2f": frames["a.b2frame"]})
         frames.update({"z.b2z": store.getvalue(), "plain": b"no frame", "sub/text.txt": b"neither"})
         for name, content in frames.items():
             self.put(name, content)
@@ -178,7 +179,7 @@ class Directories(Served):
 
     def test_verify(self):
         here = output(mounting.CFRAME, "verify", "-r", self.disk + "/").decode()
-        self.assertIn("5 frames checked: 5 ok", here)
+        self.assertIn("7 frames checked: 7 ok", here)
         for address in self.addresses("d/"):
             with self.subTest(address):
                 self.assertEqual(self.same_text(address, self.done("verify", "-r", address).decode()), here)
@@ -192,7 +193,7 @@ class Directories(Served):
             ran = self.cframe("verify", address)
             self.assertEqual(ran.returncode, 1)
             self.assertIn("sub/deep/bad.b2frame: damaged", ran.stdout.decode())
-            self.assertIn("6 frames checked: 5 ok, 1 faulty", ran.stdout.decode())
+            self.assertIn("8 frames checked: 7 ok, 1 faulty", ran.stdout.decode())
 
     def test_ls(self):
         for options in (["-r"], ["--tree"], []):
@@ -220,6 +221,12 @@ class Directories(Served):
                 self.assertTrue(self.done("cat", address + "z.b2z/group/leaf.b2f") == plain)
                 self.assertIn(b"leaf.b2f: ok", self.done("verify", address + "z.b2z"))
                 self.assertIn(b"leaf.b2f", self.done("ls", address + "z.b2z"))
+                self.assertTrue(self.done("cat", address + "e.b2d/in/leaf.b2f") == plain)
+        for command in ("verify", "ls"):
+            here = output(mounting.CFRAME, command, self.disk + "/e.b2d").decode()
+            for address in (self.bucket("d/e.b2d"), *self.addresses("d/e.b2d/")):
+                there = self.done(command, address).decode().replace(address.rstrip("/"), self.disk + "/e.b2d")
+                self.assertEqual(there, here)
 
     def test_a_directory_is_no_frame(self):
         for address in self.addresses("d/"):
