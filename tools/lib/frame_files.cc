@@ -194,7 +194,7 @@ codec::Result<std::vector<DirectoryEntry>> members_of(const DirectoryEntry& grou
   }
   if (group.kind != EntryKind::store) return members;
   const auto frames = frames_in(group.path);
-  if (!frames) return frames;
+  if (!frames) return codec::Failure(frames.error());
   members.insert(members.end(), frames->begin(), frames->end());
   return members;
 }
