@@ -33,6 +33,7 @@ struct Server {
 struct OpenServers {
   codec::Mutex mutex;
   std::map<std::string, std::unique_ptr<Server>> by_address GUARDED_BY(mutex);
+  std::map<std::string, codec::Error> failures GUARDED_BY(mutex);  // by address, after all retries
 };
 
 OpenServers& servers() {
@@ -112,8 +113,13 @@ Result<ServerFiles> server_files(const std::string& address) {
                          [&](const auto& server) { return serves(server.first, *server.second, address); });
   }
   if (found == all.end()) {
+    const auto failed = servers().failures.find(address);
+    if (failed != servers().failures.end()) return Failure(failed->second);
     auto opened = frame::RemoteSource::open(address, {});
-    if (!opened) return Failure(opened.error());
+    if (!opened) {
+      servers().failures.emplace(address, opened.error());
+      return Failure(opened.error());
+    }
     found = all.emplace(address, std::make_unique<Server>(std::move(*opened))).first;
   }
   return ServerFiles{&found->second->source->files(), &found->second->stores};
@@ -210,6 +216,7 @@ std::string path_on_disk(const std::string& address, const std::string& relative
 void close_servers() {
   codec::MutexLock lock(servers().mutex);
   servers().by_address.clear();
+  servers().failures.clear();
 }
 
 }  // namespace cframefs::tools
