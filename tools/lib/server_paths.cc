@@ -46,32 +46,27 @@ bool serves(const std::string& directory, const Server& server, const std::strin
   return server.source->root() == "/" && frame::part_below(address, directory);
 }
 
-/// Returns whether the address is that of an object or a directory.
-bool is_stored(frame::ReadFileOps& files, const std::string& address) {
-  const auto opened = files.open_named(address, O_PATH);
-  if (opened) files.close(*opened);
-  return opened.has_value();
-}
-
 /// Returns the end of the name of the store that the address leads into; npos if it does not.
 std::size_t store_end(const std::string& address) {
   for (std::size_t end = address.find('/'); end != std::string::npos; end = address.find('/', end + 1)) {
     const std::string_view part = std::string_view(address).substr(0, end);
-    if (end + 1 < address.size() && (part.ends_with(".b2z") || part.ends_with(".b2e") || part.ends_with(".b2d")))
+    if (end + 1 < address.size() &&
+        (part.ends_with(frame::kZipStoreSuffix) || part.ends_with(frame::kEmbedStoreSuffix) ||
+         part.ends_with(frame::kDirectoryStoreSuffix)))
       return end;
   }
   return std::string::npos;
 }
 
 EntryKind kind_of_object(const std::string& name) {
-  if (name.ends_with(".b2z") || name.ends_with(".b2e")) return EntryKind::store;
+  if (name.ends_with(frame::kZipStoreSuffix) || name.ends_with(frame::kEmbedStoreSuffix)) return EntryKind::store;
   return frame::container_suffix(name).empty() ? EntryKind::file : EntryKind::frame;
 }
 
 EntryKind kind_of_directory(frame::ReadFileOps& files, const Descriptor& directory, std::string name) {
   if (files.status_at(directory.handle(), std::string(frame::kSparseIndexName))) return EntryKind::frame;
   if (name.ends_with('/')) name.pop_back();
-  return name.ends_with(".b2d") ? EntryKind::store : EntryKind::directory;
+  return name.ends_with(frame::kDirectoryStoreSuffix) ? EntryKind::store : EntryKind::directory;
 }
 
 /// Returns the bytes of the files in a directory, as far as they are known.
@@ -125,6 +120,13 @@ Result<ServerFiles> server_files(const std::string& address) {
   return ServerFiles{&found->second->source->files(), &found->second->stores};
 }
 
+bool holds(frame::ReadFileOps& files, const std::string& path) {
+  const auto opened = files.open_named(path, O_PATH);
+  if (!opened) return !codec::is_missing(opened.error());
+  files.close(*opened);
+  return true;
+}
+
 Result<ServerFiles> files_around_store(const std::string& address) {
   const std::size_t end = std::min(store_end(address), address.size());
   return server_files(address.substr(0, address.rfind('/', end - 1) + 1));
@@ -134,7 +136,7 @@ Result<frame::ReadFileOps*> files_of_server(const std::string& address) {
   if (store_end(address) != std::string::npos) {
     // Files of a directory store need no store.
     const auto around = files_around_store(address);
-    if (around && !is_stored(*around->as_stored, address)) return around->with_stores;
+    if (around && !holds(*around->as_stored, address)) return around->with_stores;
     if (around) return around->as_stored;
   }
   const auto files = server_files(address);

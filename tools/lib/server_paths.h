@@ -24,6 +24,9 @@ struct ServerFiles {
 /// Returns the files whose open_named() opens the address.
 codec::Result<ServerFiles> server_files(const std::string& address);
 
+/// Returns whether the files hold `path` themselves rather than in a store.
+bool holds(frame::ReadFileOps& files, const std::string& path);
+
 /// Returns the files of the directory of the store that `address` names or leads into: a store is opened by its
 /// directory, as a mount opens it. REQUIRES: the address names a store or what is in one.
 codec::Result<ServerFiles> files_around_store(const std::string& address);

@@ -49,16 +49,8 @@ LastListed& last_listed() {
   return last;
 }
 
-/// Returns whether the files hold `path` itself rather than in a store.
-bool has(frame::ReadFileOps& files, const std::string& path) {
-  const auto fd = files.open_named(path, O_PATH | O_NOATIME);
-  if (!fd) return fd.error().sys != ENOENT && fd.error().sys != ENOTDIR;
-  files.close(*fd);
-  return true;
-}
-
 bool is_on_disk(const std::string& path) {
-  return has(frame::system_files(), path);
+  return holds(frame::system_files(), path);
 }
 
 /// Returns the files that lead into the store, which may lie on a server.
@@ -90,10 +82,10 @@ Result<std::vector<StoreLeaf>> leaves_of(const std::string& path) {
   if (!inside && inside.error().kind == codec::ErrorKind::invalid) return leaves;
   if (!inside) return Failure(inside.error());
   const std::string prefix = path + "/";
-  const bool has_files = has(*files->as_stored, prefix);  // a directory
+  const bool has_files = holds(*files->as_stored, prefix);  // a directory
   if (!has_files && !frame::is_address(path)) last_listed().set(prefix);
   for (auto& [name, bytes] : *inside) {
-    if (!has_files || !has(*files->as_stored, prefix + name)) leaves.push_back({std::move(name), bytes});
+    if (!has_files || !holds(*files->as_stored, prefix + name)) leaves.push_back({std::move(name), bytes});
   }
   std::sort(leaves.begin(), leaves.end(), [](const StoreLeaf& a, const StoreLeaf& b) { return a.path < b.path; });
   return leaves;
