@@ -5,8 +5,8 @@
 // body, the kernel is told to acknowledge at once. libcurl does not tell which connection an answer comes by, so all of
 // them are: 64 at most, at 0.2 us each.
 //
-// Thread safety: one thread at a time. Ownership: libcurl owns the sockets; this must outlive the handles that count()
-// took. Errors: none; a socket that cannot acknowledge goes on as it is.
+// Thread safety: one thread at a time. Ownership: libcurl owns the sockets; this must outlive the handles that
+// keep_those_of() took. Errors: none; a socket that cannot acknowledge goes on as it is.
 #pragma once
 
 #include <cstdint>
